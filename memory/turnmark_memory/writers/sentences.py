@@ -1,0 +1,144 @@
+"""Cuts a turn into sentences, in English and Chinese, without code, logs, quotes and links.
+
+Everything here is linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+# Wrapped lines are joined up to here, so that a paste without full stops stays linear to read.
+_LONGEST_PASSAGE = 4000
+# A sentence longer than this is cut at a word; a block stays a paragraph that a person can read.
+_LONGEST_SENTENCE = 480
+
+_FENCE = re.compile(r"^\s*(```|~~~)")
+_BULLET = re.compile(r"^\s*(?:[-*+•·]|\d{1,2}[.)、]|[（(]\d{1,2}[)）])\s+")
+_LINK = re.compile(r"https?://\S+")
+_LOG_LINE = re.compile(
+    r"^\s*(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"  # a timestamp
+    r"|\[?(?:DEBUG|INFO|WARN|WARNING|ERROR|FATAL|TRACE)\b"
+    r"|Traceback \(|File \"|at \S+\(|\w*(?:Error|Exception): "
+    r"|\$ |>>> |\.\.\. |\+\+\+ |--- |@@ |diff --git |commit [0-9a-f]{7}"
+    r"|(?:E|W|I|D)/\w+)"
+)
+_CODE_LINE = re.compile(
+    r"(?:[;{}]\s*$|^\s*[})\]]|=>|&&|\|\||^\s*[\w.]+\s*=\s*\S|^\s*[\w.]+\([^)]*\)\s*$"
+    r"|^\s*(?:def|fn|func|function)\s+\w+\s*\(|^\s*class\s+\w+\s*[:({]"
+    r"|^\s*(?:from\s+\S+\s+)?import\s+[\w.*]+(?:\s*,.*)?$|^\s*(?:const|let|var)\s+\w+\s*="
+    r"|^\s*return\b.*[();=]|^\s*(?:if|for|while|elif|with|else|try|except)\b[^,]*:\s*$"
+    r"|^\s*#include|^\s*(?:SELECT|INSERT INTO|UPDATE|CREATE TABLE)\s)"
+)
+_CODE_SIGNS = re.compile(r"[{}<>;=|\\$\[\]]")
+# More than this share of code signs makes a line code, whatever its words are.
+_CODE_SHARE = 0.15
+
+_TERMINAL = frozenset(".!?。！？；;:：…")
+_END = re.compile(r"[。！？；…]+[”’」』）)\"']*|[.!?]+[\"'”’)]*(?=\s|$|[\u3400-\u9fff])|;(?=\s)")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:mr|mrs|ms|dr|prof|st|no|vs|etc|e\.g|i\.e|approx|inc|ltd|jr|sr|fig)|\b[A-Za-z]|\b[ap]\.m)\.$",
+    re.IGNORECASE,
+)
+# Looking only this far back keeps the search linear in a passage of nothing but abbreviations.
+_LONGEST_ABBREVIATION = 8
+_HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
+_WORD = re.compile(r"[A-Za-z][A-Za-z'’]*")
+
+
+def is_chinese(text: str) -> bool:
+    """Returns whether most of the words of `text` are Chinese characters."""
+    return len(_HAN.findall(text)) > len(_WORD.findall(text))
+
+
+def split_sentences(text: str) -> list[str]:
+    """Returns the sentences of `text` in order, each on one line, with its closing mark.
+
+    Left out: fenced and plain code, log lines, tables, headings, quoted lines and bare links.
+    """
+    return [
+        _shortened(sentence)
+        for passage in _passages(text)
+        for sentence in _sentences_of(passage)
+        if _has_words(sentence)
+    ]
+
+
+def _passages(text: str) -> Iterator[str]:
+    """Yields the prose of `text`; wrapped lines of one paragraph come joined."""
+    open_passage = ""
+    for line in _prose_lines(text):
+        stripped = _BULLET.sub("", line).strip()
+        if open_passage and _continues(open_passage, line):
+            open_passage = f"{open_passage} {stripped}"
+            continue
+        if open_passage:
+            yield open_passage
+        open_passage = stripped
+    if open_passage:
+        yield open_passage
+
+
+def _continues(passage: str, line: str) -> bool:
+    """Returns whether `line` is the wrapped rest of `passage`."""
+    if _BULLET.match(line) or not line.strip():
+        return False
+    if len(passage) > _LONGEST_PASSAGE:
+        return False
+    return passage[-1] not in _TERMINAL and line.lstrip()[0].islower()
+
+
+def _prose_lines(text: str) -> Iterator[str]:
+    """Yields the lines that somebody said, and "" where a passage must end."""
+    fenced = False
+    for line in text.splitlines():
+        if _FENCE.match(line):
+            fenced = not fenced
+            yield ""
+        elif not fenced:
+            yield "" if _is_noise(line) else line
+
+
+def _is_noise(line: str) -> bool:
+    if not line.strip():
+        return True
+    if line.lstrip().startswith((">", "#", "|", "</", "<!", "[^")):
+        return True
+    return bool(_LOG_LINE.match(line)) or _is_link(line) or _is_code(line)
+
+
+def _is_link(line: str) -> bool:
+    return bool(_LINK.search(line)) and not _has_words(_BULLET.sub("", _LINK.sub("", line)))
+
+
+def _is_code(line: str) -> bool:
+    if _HAN.search(line):
+        return False
+    if _CODE_LINE.search(line):
+        return True
+    without_links = _LINK.sub("", line).strip()
+    return len(_CODE_SIGNS.findall(without_links)) > _CODE_SHARE * len(without_links)
+
+
+def _sentences_of(passage: str) -> Iterator[str]:
+    start = 0
+    for end in _END.finditer(passage):
+        near = max(start, end.end() - _LONGEST_ABBREVIATION)
+        if end.group() == "." and _ABBREVIATION.search(passage, near, end.end()):
+            continue
+        yield passage[start : end.end()].strip()
+        start = end.end()
+    yield passage[start:].strip()
+
+
+def _has_words(sentence: str) -> bool:
+    return any(sign.isalnum() for sign in sentence)
+
+
+def _shortened(sentence: str) -> str:
+    if len(sentence) <= _LONGEST_SENTENCE:
+        return sentence
+    head = sentence[:_LONGEST_SENTENCE]
+    cut = max(head.rfind(sign) for sign in " ，,、")
+    # A sentence without a place to cut (one endless word) is cut where it is too long.
+    return f"{head[: cut if cut > 0 else _LONGEST_SENTENCE].rstrip()} …"
