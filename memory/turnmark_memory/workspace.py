@@ -1,0 +1,308 @@
+"""The workspace on disk: where everything lies, who it is, and which revision it holds.
+
+Order of a start: `Workspace.open` takes the lock before it creates or reads anything, so a
+workspace has one daemon. File names are derived here and nowhere else; no name that an agent or
+a model gives becomes a path unchanged unless it is harmless on every common file system.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import secrets
+import stat
+import unicodedata
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import NewType, Self
+
+import msgspec
+import structlog
+
+from turnmark_events.errors import Refused, Unavailable
+from turnmark_memory import durable
+from turnmark_memory.rooted import Rooted, names_in, parts_of
+from turnmark_session_store.place_lock import PlaceLock, hold_lock
+
+log = structlog.get_logger(__name__)
+
+WorkspaceId = NewType("WorkspaceId", str)
+
+PRIVATE = ".turnmark"
+STAGING = f"{PRIVATE}/staging"
+REVISIONS = f"{PRIVATE}/revisions"
+TOPICS = "topics"
+SOURCES = "sources"
+REVISION_FILE = f"{PRIVATE}/revision.json"
+_WORKSPACE_FILE = f"{PRIVATE}/workspace.json"
+_LOCK_FILE = f"{PRIVATE}/lock"
+_LAYOUT = (
+    f"{TOPICS}/people",
+    f"{TOPICS}/projects",
+    f"{TOPICS}/subjects",
+    SOURCES,
+    "timeline",
+    STAGING,
+    REVISIONS,
+)
+
+# File systems allow 255 bytes; `.jsonl`, a hash and temporary suffixes must fit beside the name.
+NAME_LIMIT_BYTES = 200
+# 48 bits: two of a million odd names share a suffix with a chance of one in 500.
+_SUFFIX_HEX = 12
+_SUFFIXED = re.compile(rf"~[0-9a-f]{{{_SUFFIX_HEX}}}$")
+# Names that some systems give to devices, whatever their ending.
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?")
+# Characters with a meaning in links between topics or on some file system.
+_NOT_IN_TOPICS = frozenset('\\:*?"<>|#^[]')
+
+
+class _Identity(msgspec.Struct, frozen=True, kw_only=True):
+    workspace: str
+    created_at: datetime
+
+
+class RevisionStamp(msgspec.Struct, frozen=True, kw_only=True):
+    """What the workspace says of itself: the last install that is complete in its files."""
+
+    revision: int
+    at: datetime | None
+
+
+class UnreadableRevision(msgspec.Struct, frozen=True, kw_only=True):
+    """The revision file is there and can't be trusted: reprocess and say so (law 5)."""
+
+    reason: str
+
+
+class TopicFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A topic on disk: `topic` without folder and ending, `path` relative to the workspace."""
+
+    topic: str
+    path: str
+    size_bytes: int
+    mtime_ns: int
+
+
+class Workspace:
+    """One Markdown memory, open and locked. Close it, or use it in a `with` block."""
+
+    def __init__(self, tree: Rooted, lock: PlaceLock, identity: WorkspaceId) -> None:
+        self.tree = tree
+        self.id = identity
+        self._lock = lock
+
+    @property
+    def root(self) -> Path:
+        """The directory that the user named."""
+        return self.tree.root
+
+    @classmethod
+    def open(cls, root: Path) -> Workspace:
+        """Opens the workspace at `root`, creating what is missing of its layout. Blocks on disk.
+
+        Raises:
+            PlaceTaken: if another process has it open; the message names its pid.
+            Refused: if a part of the layout is a link or no directory.
+            Unavailable: if its identity can't be read (never replaced: `doctor` decides) or the
+                disk fails.
+        """
+        with durable.disk_errors(f"create {root}"):
+            root.mkdir(mode=durable.DIR_MODE, parents=True, exist_ok=True)
+        tree = Rooted(root)
+        try:
+            with tree.directory(PRIVATE, create=True):
+                lock = hold_lock(root / _LOCK_FILE)
+        except BaseException:
+            tree.close()
+            raise
+        try:
+            for path in _LAYOUT:
+                with tree.directory(path, create=True):
+                    pass
+            return cls(tree, lock, _identity(tree))
+        except BaseException:
+            lock.release()
+            tree.close()
+            raise
+
+    def close(self) -> None:
+        """Frees the lock. Call it once, when nothing works on the files any more."""
+        self._lock.release()
+        self.tree.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def revision(self) -> RevisionStamp | UnreadableRevision:
+        """Returns the last complete install; revision 0 where there never was one."""
+        try:
+            content = self.tree.read(REVISION_FILE)
+            if content is None:
+                return RevisionStamp(revision=0, at=None)
+            stamp = msgspec.json.decode(content, type=RevisionStamp)
+        except (Refused, Unavailable, msgspec.MsgspecError, UnicodeDecodeError) as error:
+            return UnreadableRevision(reason=str(error))
+        if stamp.revision < 0:
+            return UnreadableRevision(reason=f"revision {stamp.revision} is negative")
+        return stamp
+
+    def write_revision(self, stamp: RevisionStamp) -> None:
+        """Replaces the revision file, durably; an install does it as its last step."""
+        self.tree.replace(REVISION_FILE, msgspec.json.encode(stamp) + b"\n", staging=STAGING)
+
+    def topic_file(self, topic: str) -> str:
+        """Returns the relative path of a topic such as `people/dana`.
+
+        Where the file system already has a twin of the name (other case, other Unicode form),
+        the twin's path is returned: a topic has one file.
+
+        Raises:
+            Refused: if a component could be unsafe or unreadable on a common file system.
+        """
+        parts = parts_of(unicodedata.normalize("NFC", topic))
+        if not parts or any(not _is_topic_name(part) for part in parts):
+            raise Refused(
+                f"{topic!r} can't be a topic: use letters, digits, spaces, `-`, `_` and `.`, "
+                f"in names of at most {NAME_LIMIT_BYTES} bytes.",
+                topic=topic,
+            )
+        path = TOPICS
+        for name in (*parts[:-1], parts[-1] + ".md"):
+            path = f"{path}/{self._twin(path, name)}"
+        return path
+
+    def topics(self) -> list[TopicFile]:
+        """Returns every topic file, sorted by topic; what is no regular file is skipped, logged."""
+        return sorted(self._topics_below(TOPICS), key=lambda found: found.topic)
+
+    def source_file(self, agent: str, session: str) -> str:
+        """Returns the relative path of a session's archive; any strings will do."""
+        return source_path(agent, session)
+
+    def source_files(self) -> list[tuple[str, os.stat_result]]:
+        """Returns (relative path, status) of every archive file, sorted by path."""
+        return sorted(self._sources())
+
+    def _sources(self) -> Iterator[tuple[str, os.stat_result]]:
+        for agent, found in self._entries(SOURCES):
+            if not stat.S_ISDIR(found.st_mode):
+                continue
+            for name, status in self._entries(f"{SOURCES}/{agent}"):
+                if name.endswith(".jsonl") and stat.S_ISREG(status.st_mode):
+                    yield f"{SOURCES}/{agent}/{name}", status
+
+    def _topics_below(self, folder: str) -> Iterator[TopicFile]:
+        for name, found in self._entries(folder):
+            path = f"{folder}/{name}"
+            if name.startswith("."):
+                continue
+            if stat.S_ISDIR(found.st_mode) and not name.endswith(".md"):
+                yield from self._topics_below(path)
+            elif name.endswith(".md") and stat.S_ISREG(found.st_mode):
+                yield TopicFile(
+                    topic=path.removeprefix(f"{TOPICS}/").removesuffix(".md"),
+                    path=path,
+                    size_bytes=found.st_size,
+                    mtime_ns=found.st_mtime_ns,
+                )
+            elif name.endswith(".md") or stat.S_ISLNK(found.st_mode):
+                log.warning("topic_skipped", path=path, reason="no regular file")
+
+    def _entries(self, folder: str) -> Iterator[tuple[str, os.stat_result]]:
+        with durable.disk_errors(f"list {folder}"), self.tree.directory(folder) as fd:
+            for name in names_in(fd):
+                # Gone again since the listing: a save by rename does that.
+                with contextlib.suppress(FileNotFoundError):
+                    yield name, os.stat(name, dir_fd=fd, follow_symlinks=False)
+
+    def _twin(self, folder: str, name: str) -> str:
+        try:
+            with self.tree.directory(folder) as fd:
+                names = names_in(fd)
+        except FileNotFoundError:
+            return name
+        if name in names:
+            return name
+        folded = _folded(name)
+        return next((there for there in sorted(names) if _folded(there) == folded), name)
+
+
+def source_path(agent: str, session: str) -> str:
+    """Returns `sources/<agent>/<session>.jsonl` with both names made safe."""
+    return f"{SOURCES}/{safe_name(agent)}/{safe_name(session)}.jsonl"
+
+
+def safe_name(name: str) -> str:
+    """Returns a file name for an arbitrary string: the string itself if it is harmless.
+
+    Otherwise what is harmless of it, `~` and 12 hex digits of its hash. Two strings get two
+    names, also where the file system ignores case or Unicode form; a name is at most
+    `NAME_LIMIT_BYTES` long.
+    """
+    kept = "".join(c if c.isalnum() or c in "._-" else "_" for c in _folded(name))
+    if kept == name and _is_harmless(name):
+        return name
+    raw = name.encode("utf-8", "surrogatepass")
+    suffix = "~" + hashlib.blake2b(raw, digest_size=_SUFFIX_HEX // 2).hexdigest()
+    kept = kept.lstrip(".-").encode()[: NAME_LIMIT_BYTES - len(suffix)].decode("utf-8", "ignore")
+    return kept + suffix
+
+
+def _is_harmless(name: str) -> bool:
+    return (
+        bool(name)
+        and name[0] not in ".-"
+        and name[-1] != "."
+        and len(name.encode()) <= NAME_LIMIT_BYTES
+        and not _SUFFIXED.search(name)
+        and not _DEVICE.fullmatch(name)
+    )
+
+
+def _is_topic_name(name: str) -> bool:
+    return (
+        name[0] not in ".-"
+        and name == name.strip()
+        and name[-1] != "."
+        and name.isprintable()
+        and not _NOT_IN_TOPICS.intersection(name)
+        and len(name.encode()) <= NAME_LIMIT_BYTES
+        and not _DEVICE.fullmatch(name.casefold())
+    )
+
+
+def _folded(name: str) -> str:
+    # Folding can denormalise and normalising can unfold; twice is stable.
+    once = unicodedata.normalize("NFC", name.casefold())
+    return unicodedata.normalize("NFC", once.casefold())
+
+
+def _identity(tree: Rooted) -> WorkspaceId:
+    content = tree.read(_WORKSPACE_FILE)
+    if content is None:
+        identity = _Identity(workspace=f"w-{secrets.token_hex(8)}", created_at=datetime.now(UTC))
+        tree.replace(_WORKSPACE_FILE, msgspec.json.encode(identity) + b"\n", staging=STAGING)
+        return WorkspaceId(identity.workspace)
+    try:
+        found = msgspec.json.decode(content, type=_Identity).workspace
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        found = str(error)
+    if not re.fullmatch(r"w-[0-9a-f]{16}", found):
+        raise Unavailable(
+            f"{tree.root / _WORKSPACE_FILE} can't be read ({found}); restore it, or run "
+            "`turnmark doctor --repair` to give the workspace a new identity.",
+        )
+    return WorkspaceId(found)
