@@ -29,6 +29,8 @@ _CHINESE_HEADINGS = {"preference": "偏好", "decision": "决定", "plan": "计�
 _NAME = re.compile(
     r"(?<=[a-z0-9,] )[A-Z][A-Za-z0-9]{2,}|(?<=[\u3400-\u9fff])\s*[A-Z][A-Za-z0-9]{2,}"
 )
+# Windows opens a device for these names, so no topic can have one.
+_DEVICE = re.compile(r"con|prn|aux|nul|com\d|lpt\d")
 # Capitalised for other reasons than being a subject.
 _NO_SUBJECT = frozenset({*WEEKDAYS, *(month.casefold() for month in MONTHS), "english", "chinese"})
 
@@ -87,7 +89,8 @@ def slug_of(name: str) -> str:
     """
     folded = unicodedata.normalize("NFKC", name).casefold()
     signs = (sign if sign.isalnum() else "-" for sign in folded)
-    return "-".join("".join(signs).replace("-", " ").split())[:_LONGEST_SLUG].strip("-")
+    slug = "-".join("".join(signs).replace("-", " ").split())[:_LONGEST_SLUG].strip("-")
+    return f"{slug}-" if _DEVICE.fullmatch(slug) else slug
 
 
 def _person(name: str) -> str:

@@ -7,26 +7,21 @@ block id, an embed or HTML of it are broken by a backslash, which Markdown does 
 from __future__ import annotations
 
 import re
-import unicodedata
 
 from turnmark_memory.model import Evidence
+from turnmark_memory.words import visible
 
 # A name longer than this is not a name; the rest of it is not needed to know who spoke.
 _LONGEST_NAME = 60
 
 _LIVE_SIGNS = re.compile(r"(?<=\[)(?=[\[^])|(?<=\^b)(?=-)|(?=<[A-Za-z/!?])")
-_UNSPOKEN = re.compile("[\u202a-\u202e\u2066-\u2069\ufeff]")
 _NAME_SIGNS = re.compile(r"[:：\"“”„`*_#|\\]+")
 _FRAMED = re.compile(r'^(?P<frame>[^"“]{1,120}?)(?:: "|：“)(?P<body>.*)["”]$')
 
 
 def plain(text: str) -> str:
-    """Returns `text` on one line, without control signs, its Markdown made harmless."""
-    spoken = "".join(
-        " " if unicodedata.category(sign) in {"Cc", "Zl", "Zp", "Cs"} else sign
-        for sign in _UNSPOKEN.sub("", text)
-    )
-    return _LIVE_SIGNS.sub(lambda _: "\\", " ".join(spoken.split()))
+    """Returns `text` on one line, without what shows nothing, its Markdown made harmless."""
+    return _LIVE_SIGNS.sub(lambda _: "\\", " ".join(visible(text).split()))
 
 
 def speaker_of(turn: Evidence, *, chinese: bool) -> str:

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from turnmark_events.errors import Refused
 from turnmark_memory.model import Add, Answer, Batch, Edits, Evidence, Nothing, Revise, ShownBlock
+from turnmark_memory.topic_path import topic_path
+from turnmark_memory.words import words_problem
 from turnmark_memory.writers.builtin import BuiltinWriter
 from turnmark_memory.writers.registry import WRITER_KINDS, make_writer
 from turnmark_memory.writers.writer import WriterFailed
@@ -217,7 +219,8 @@ async def test_quotes_hostile_text_harmlessly(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["# Robin", "[^s-1]: x", "1. x", "- x", "\n\n", "Robin\nDana", 'Robin: "x', "<b>", "💥"]
+    "name",
+    ["# Robin", "[^s-1]: x", "1. x", "- x", "\n\n", "Robin\nDana", 'Robin: "x', "<b>", "💥", "Con"],
 )
 async def test_lets_no_name_break_the_frame(name: str) -> None:
     """A name cannot begin a heading, a list, a footnote or somebody else's words."""
@@ -225,7 +228,8 @@ async def test_lets_no_name_break_the_frame(name: str) -> None:
     assert add.text[0].isalpha()
     assert add.text.endswith(': "I prefer tea."')
     assert add.text.count('"') == 2
-    assert "\n" not in add.text
+    assert words_problem(add.text) is None
+    assert topic_path(add.topic) == add.topic
 
 
 @settings(max_examples=150, deadline=None)
@@ -259,9 +263,8 @@ def test_never_raises_and_always_cites(said: list[tuple[str, str, str | None]]) 
         assert set(edit.cites) <= labels
         assert len(edit.text.splitlines()) == 1
         assert len(edit.text) <= 600
-        assert "[^" not in edit.text
-        assert "^b-" not in edit.text
-        assert edit.topic.split("/")[1]
+        assert words_problem(edit.text) is None
+        assert topic_path(edit.topic) == edit.topic
 
 
 async def test_writes_ten_thousand_turns_in_a_minute() -> None:
