@@ -129,7 +129,7 @@ ENGLISH = Cues(
         r"|another|one)"
         r" (?:quick )?(?:question|problem|issue)|would like to ask|looking (?:at|for)|trying to"
         r"|tried"
-        r"|ran\b|run\b|getting\b|seeing\b|asking|wanted to (?:ask|know)|check|let you know|be"
+        r"|(?:ran|run) (?:it|the|this|that|into|your)\b|getting\b|seeing\b|asking|wanted to (?:ask|know)|check|let you know|be"
         r" (?:right )?back|back\b|here\b|wait|try\b|look\b|need (?:help|you|some help)|mean\b"
         r"|thought (?:so|about)|curious|confused|stuck|done\b|ready\b|appreciate|want (?:to (?:see"
         r"|know|ask|understand)|you))",
@@ -137,6 +137,7 @@ ENGLISH = Cues(
         r"^(?:tell|show|give|help|let|send) (?:me|us)\b",
     ),
     claim=_any(
+        r"^(?-i:[A-Z][\w'’-]+(?: [A-Z][\w-]+)? [a-z]+(?:[^s]s|ed)\b)",
         r"\b(?:is|are|was|were|has|have|had|runs?|ran|uses?|used|lives?|leads?|works?|worked|costs?"
         r"|starts?|started|ends?|ended|moved|joined|left|became|contains?|needs?|needed|takes?|took"
         r"|supports?|owns?|manages?|wants?|said|says|told|means|belongs?|depends|listens?|arrives?"
