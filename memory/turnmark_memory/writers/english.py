@@ -128,8 +128,8 @@ ENGLISH = Cues(
         r" (?:know|think so|understand|get|see|mind|care)|not sure|unsure|wonder|have (?:a"
         r"|another|one)"
         r" (?:quick )?(?:question|problem|issue)|would like to ask|looking (?:at|for)|trying to"
-        r"|tried"
-        r"|(?:ran|run) (?:it|the|this|that|into|your)\b|getting\b|seeing\b|asking|wanted to (?:ask|know)|check|let you know|be"
+        r"|tried|(?:ran|run) (?:it|the|this|that|into|your)\b|getting\b|seeing\b|asking"
+        r"|wanted to (?:ask|know)|check|let you know|be"
         r" (?:right )?back|back\b|here\b|wait|try\b|look\b|need (?:help|you|some help)|mean\b"
         r"|thought (?:so|about)|curious|confused|stuck|done\b|ready\b|appreciate|want (?:to (?:see"
         r"|know|ask|understand)|you))",
