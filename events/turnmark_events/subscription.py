@@ -70,7 +70,9 @@ class Source(Protocol):
 
 
 class Subscription:
-    """An async iterator of events for one consumer task, open inside `async with`.
+    """An async iterator of events for one consumer task.
+
+    Open inside `async with`, or between `open` and `close`.
 
     Delivered seqs strictly increase; a `Lagged` repeats the seq of the event before it. Waiting
     for an event may be cancelled at any point without losing one.
@@ -109,6 +111,11 @@ class Subscription:
         self._delivered = self._coalesced = self._lagged = 0
 
     async def __aenter__(self) -> Self:
+        """Opens, see `open`."""
+        await self.open()
+        return self
+
+    async def open(self) -> None:
         """Begins to receive; nothing after `seq` is missed, whenever this is called.
 
         Raises:
@@ -120,7 +127,6 @@ class Subscription:
         self._open = True
         self._behind = self._read < self._source.last_seq
         self._source.attach(self)
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         self.close()
