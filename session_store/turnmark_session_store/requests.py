@@ -40,8 +40,8 @@ class AppendTurns(_Request, frozen=True, kw_only=True):
 
     session: str
     turns: list[TurnIn]
-    after: str | None | UnsetType = UNSET
-    expect: str | None | UnsetType = UNSET
+    after: str | UnsetType | None = UNSET
+    expect: str | UnsetType | None = UNSET
     key: str | None = None
     move_head: bool = True
 
@@ -59,7 +59,7 @@ class Rewind(_Request, frozen=True, kw_only=True):
 
     session: str
     to: str
-    expect: str | None | UnsetType = UNSET
+    expect: str | UnsetType | None = UNSET
 
 
 class Checkout(_Request, frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ class Checkout(_Request, frozen=True, kw_only=True):
 
     session: str
     tip: str
-    expect: str | None | UnsetType = UNSET
+    expect: str | UnsetType | None = UNSET
     restore: bool = False
 
 

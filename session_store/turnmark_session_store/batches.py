@@ -1,0 +1,289 @@
+"""Batches and installs: claimed, journalled, closed; what a dead process left is taken up again.
+
+A claim row per root of the DAG keeps two batches off one conversation. An install's row holds all
+that is needed to finish it without asking a writer again; it is committed before the first file is
+touched, so recovery rolls forward from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import apsw
+import msgspec
+
+from turnmark_events.errors import Busy
+from turnmark_events.types import TurnsWritten
+from turnmark_session_store.marks import settle, workspace_revision
+from turnmark_session_store.model import MarkOutcome
+from turnmark_session_store.queries import rows_of
+from turnmark_session_store.transaction import Transaction
+
+BatchOutcome = Literal["kept", "nothing", "parked"]
+
+
+class OpenInstall(msgspec.Struct, frozen=True, kw_only=True):
+    """An install whose journal is committed and whose end is not: to be rolled forward."""
+
+    install: int
+    revision: int
+    cause: str
+    body: bytes
+    batches: list[int]
+
+
+class BatchResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What one batch of an install came to: its outcome and the blocks that cite its turns."""
+
+    batch: int
+    outcome: MarkOutcome
+    blocks: list[str]
+    reason: str | None = None
+
+
+def claim(
+    tx: Transaction,
+    workspace: int,
+    turns: Sequence[int],
+    *,
+    session: int,
+    branch: int,
+    tip: int,
+    owner: str,
+    writer: str,
+) -> int:
+    """Returns a new batch of `turns` that holds the claim of every root they descend from.
+
+    Raises:
+        Busy: if another batch holds one of the roots; look again when it is closed.
+    """
+    roots = _roots(tx, turns)
+    for root in roots:
+        if tx.row("SELECT 1 FROM claim WHERE workspace = ? AND root = ?", (workspace, root)):
+            raise Busy("another batch of this conversation is under way")
+    batch = tx.insert(
+        "INSERT INTO batch (workspace, session, branch, tip, writer) VALUES (?, ?, ?, ?, ?)",
+        (workspace, session, branch, tip, writer),
+    )
+    for turn in turns:
+        tx.execute("INSERT INTO batch_turn (batch, turn) VALUES (?, ?)", (batch, turn))
+    for root in roots:
+        tx.execute(
+            "INSERT INTO claim (workspace, root, batch, owner) VALUES (?, ?, ?, ?)",
+            (workspace, root, batch, owner),
+        )
+    return batch
+
+
+def _roots(tx: Transaction, turns: Sequence[int]) -> list[int]:
+    rows = tx.rows(
+        "SELECT DISTINCT root FROM turn JOIN json_each(?) ON turn.id = value ORDER BY root",
+        ("[" + ",".join(map(str, turns)) + "]",),
+    )
+    return [root for (root,) in rows]
+
+
+def turns_of(db: apsw.Connection, batch: int) -> list[int]:
+    """Returns a batch's turns in topological order."""
+    rows = rows_of(db, "SELECT turn FROM batch_turn WHERE batch = ? ORDER BY turn", (batch,))
+    return [turn for (turn,) in rows]
+
+
+def open_install(
+    tx: Transaction,
+    workspace: int,
+    *,
+    revision: int,
+    cause: str,
+    body: bytes,
+    results: Sequence[BatchResult] = (),
+) -> int:
+    """Journals an install: from this commit on it will be finished, crash or not."""
+    install = tx.insert(
+        "INSERT INTO install (workspace, revision, cause, body) VALUES (?, ?, ?, ?)",
+        (workspace, revision, cause, body),
+    )
+    for result in results:
+        tx.execute(
+            "UPDATE batch SET install = ?, outcome = ?, reason = ?, blocks = ? WHERE id = ?",
+            (
+                install,
+                result.outcome,
+                result.reason,
+                msgspec.json.encode(result.blocks),
+                result.batch,
+            ),
+        )
+    return install
+
+
+def close_install(tx: Transaction, install: int) -> None:
+    """Ends an install whose files stand: settles its turns, says so, frees its claims."""
+    workspace, revision = tx.rows(
+        "SELECT workspace, revision FROM install WHERE id = ?", (install,)
+    )[0]
+    tx.execute(
+        "UPDATE workspace SET revision = max(revision, ?) WHERE id = ?", (revision, workspace)
+    )
+    for batch, outcome, reason, blocks in tx.rows(
+        "SELECT id, outcome, reason, blocks FROM batch WHERE install = ? ORDER BY id", (install,)
+    ):
+        result = BatchResult(
+            batch=batch, outcome=outcome, reason=reason, blocks=msgspec.json.decode(blocks)
+        )
+        close_batch(tx, result)
+    tx.execute("UPDATE install SET closed_ms = ?, body = x'' WHERE id = ?", (tx.at_ms, install))
+
+
+def close_batch(tx: Transaction, result: BatchResult) -> list[int]:
+    """Settles a batch's turns, records `TurnsWritten` and frees its claims.
+
+    Raises:
+        Refused: if the settling would leave a recordable ancestor unsettled.
+    """
+    workspace, session, branch, tip, writer = tx.rows(
+        "SELECT workspace, session, branch, tip, writer FROM batch WHERE id = ?", (result.batch,)
+    )[0]
+    revision = workspace_revision(tx.db, workspace)
+    settled = settle(
+        tx,
+        workspace,
+        turns_of(tx.db, result.batch),
+        outcome=result.outcome,
+        writer=writer,
+        revision=revision,
+        reason=result.reason,
+    )
+    _forget_failures(tx, workspace, settled)
+    _end(tx, result.batch)
+    if settled:
+        _say_written(tx, workspace, session, branch, tip, settled, result, revision)
+    return settled
+
+
+def _say_written(
+    tx: Transaction,
+    workspace: int,
+    session: int,
+    branch: int,
+    tip: int,
+    settled: Sequence[int],
+    result: BatchResult,
+    revision: int,
+) -> None:
+    ids = dict(
+        tx.rows(
+            "SELECT id, key FROM turn JOIN json_each(?) ON turn.id = value",
+            ("[" + ",".join(map(str, [*settled, tip])) + "]",),
+        )
+    )
+    facts = {
+        "workspace": tx.value("SELECT name FROM workspace WHERE id = ?", (workspace,)),
+        "session": tx.value("SELECT name FROM session WHERE id = ?", (session,)),
+        "branch": tx.value("SELECT name FROM branch WHERE id = ?", (branch,)),
+        "tip": ids[tip],
+        "turns": [ids[turn] for turn in settled],
+        "outcome": result.outcome,
+        "reason": result.reason,
+        "blocks": result.blocks,
+        "revision": revision,
+    }
+    tx.record(TurnsWritten, facts, session=session, branch=branch)
+
+
+def release(tx: Transaction, batch: int) -> None:
+    """Ends a batch without settling anything: its turns are offered again."""
+    _end(tx, batch)
+
+
+def _end(tx: Transaction, batch: int) -> None:
+    tx.execute("DELETE FROM claim WHERE batch = ?", (batch,))
+    tx.execute("UPDATE batch SET closed_ms = ? WHERE id = ?", (tx.at_ms, batch))
+
+
+def fail(
+    tx: Transaction,
+    batch: int,
+    reason: str,
+    *,
+    not_before_ms: int,
+    limit_turns: int | None,
+) -> int:
+    """Ends a batch that came to nothing good; returns how often its conversation has failed now.
+
+    `limit_turns` bounds the next batch (a failing one is halved), None leaves it as it is.
+    """
+    workspace = int(tx.value("SELECT workspace FROM batch WHERE id = ?", (batch,)))
+    failures = 0
+    for root in _roots(tx, turns_of(tx.db, batch)):
+        tx.execute(
+            "INSERT INTO failure (workspace, root, failures, limit_turns, not_before_ms, reason)"
+            " VALUES (?, ?, 1, ?, ?, ?) ON CONFLICT DO UPDATE SET failures = failures + 1,"
+            " limit_turns = coalesce(excluded.limit_turns, limit_turns),"
+            " not_before_ms = excluded.not_before_ms, reason = excluded.reason",
+            (workspace, root, limit_turns, not_before_ms, reason),
+        )
+        failures = max(
+            failures,
+            int(
+                tx.value(
+                    "SELECT failures FROM failure WHERE workspace = ? AND root = ?",
+                    (workspace, root),
+                )
+            ),
+        )
+    _end(tx, batch)
+    return failures
+
+
+def _forget_failures(tx: Transaction, workspace: int, turns: Sequence[int]) -> None:
+    """A success lets the next batch grow again: its bound doubles until it is none."""
+    for root in _roots(tx, turns):
+        tx.execute(
+            "UPDATE failure SET failures = 0, not_before_ms = 0, limit_turns = limit_turns * 2"
+            " WHERE workspace = ? AND root = ?",
+            (workspace, root),
+        )
+        tx.execute(
+            "DELETE FROM failure WHERE workspace = ? AND root = ?"
+            " AND (limit_turns IS NULL OR limit_turns >= 64)",
+            (workspace, root),
+        )
+
+
+def take_over(tx: Transaction, workspace: int) -> list[OpenInstall]:
+    """Frees what a dead process claimed; returns the installs that it journalled and didn't end.
+
+    Called once at start, before the worker looks for what is owed. Only one process can hold the
+    state directory, so every claim that is found belongs to a dead one.
+    """
+    for (batch,) in tx.rows(
+        "SELECT id FROM batch WHERE workspace = ? AND closed_ms IS NULL AND install IS NULL",
+        (workspace,),
+    ):
+        _end(tx, batch)
+    return open_installs(tx.db, workspace)
+
+
+def open_installs(db: apsw.Connection, workspace: int) -> list[OpenInstall]:
+    """Returns the installs that are journalled and not ended, oldest first."""
+    rows = rows_of(
+        db,
+        "SELECT id, revision, cause, body FROM install WHERE workspace = ? AND closed_ms IS NULL"
+        " ORDER BY id",
+        (workspace,),
+    )
+    return [
+        OpenInstall(
+            install=install,
+            revision=revision,
+            cause=cause,
+            body=bytes(body),
+            batches=[
+                batch
+                for (batch,) in rows_of(db, "SELECT id FROM batch WHERE install = ?", (install,))
+            ],
+        )
+        for install, revision, cause, body in rows
+    ]

@@ -1,0 +1,82 @@
+"""Forgetting: the only code that deletes words, and deleting a session, which forgets through it.
+
+Forgotten at once, erased in slices: the rows of `forgotten_turn` count from their commit on, and
+whatever words they still have are deleted in later transactions, after a crash too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from turnmark_events.types import Forgotten
+from turnmark_session_store.heads import TipMove, To, move
+from turnmark_session_store.sessions import get_session
+from turnmark_session_store.transaction import Transaction
+from turnmark_session_store.walks import live_tips, only_reached_from
+
+SLICE_TURNS = 500
+"""Words deleted in one transaction, so that an append never waits long behind an erasure."""
+
+
+class Deleted(msgspec.Struct, frozen=True, kw_only=True):
+    """What deleting a session took with it: integer keys of the turns forgotten."""
+
+    turns: list[int]
+
+
+def forget_turns(tx: Transaction, turns: Iterable[int]) -> list[int]:
+    """Marks `turns` as forgotten for ever; returns those that were not before.
+
+    Their words are erased by `erase_slice`.
+    """
+    forgotten: list[int] = []
+    for turn in turns:
+        tx.execute(
+            "INSERT OR IGNORE INTO forgotten_turn (turn, at_ms) VALUES (?, ?)", (turn, tx.at_ms)
+        )
+        if tx.db.changes():
+            forgotten.append(turn)
+    if forgotten:
+        tx.record(Forgotten, {"turns": len(forgotten)})
+    return forgotten
+
+
+def erase_slice(tx: Transaction) -> int:
+    """Deletes the words of at most a slice of forgotten turns; returns how many were left to do."""
+    tx.execute(
+        "DELETE FROM turn_words WHERE turn IN (SELECT turn FROM forgotten_turn"
+        " JOIN turn_words USING (turn) LIMIT ?)",
+        (SLICE_TURNS,),
+    )
+    return tx.db.changes()
+
+
+def delete_session(tx: Transaction, session_name: str) -> Deleted:
+    """Ends every branch of a session, takes its head and title, forgets what only it reached.
+
+    Raises:
+        NotFound: if the session is unknown.
+    """
+    session = get_session(tx.db, session_name)
+    branches = tx.rows(
+        "SELECT id, tip FROM branch WHERE session = ? AND tip IS NOT NULL ORDER BY id",
+        (session.id,),
+    )
+    moves = [TipMove(branch, None, "delete", ends_as="deleted") for branch, _ in branches]
+    move(tx, session.id, moves, To(None, None), cause="delete")
+    tips = [tip for _, tip in branches]
+    tips += [
+        turn
+        for (turn,) in tx.rows(
+            "SELECT id FROM turn JOIN retired_turn ON turn = id WHERE session = ?",
+            (session.id,),
+        )
+    ]
+    unreached = only_reached_from(tx.db, tips, live_tips(tx.db, roots_of=tips))
+    forgotten = forget_turns(tx, unreached)
+    for table in ("session_words", "partial_turn", "request_key"):
+        tx.execute(f"DELETE FROM {table} WHERE session = ?", (session.id,))
+    tx.execute("UPDATE session SET deleted_ms = ? WHERE id = ?", (tx.at_ms, session.id))
+    return Deleted(turns=forgotten)

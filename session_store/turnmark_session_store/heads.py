@@ -1,0 +1,190 @@
+"""The gate: the one place that moves a branch's tip or a session's head.
+
+In this order, inside the caller's transaction: the true old values are read, the expectation is
+checked against them, one event row is written per move, and only then the tip or head changes and
+names its row. The triggers of `schema.py` refuse any update that has no such row, so a second way
+in would fail at once, wherever it were written. Subscribers hear of it after the commit.
+
+What does not change anything announces nothing. Only a tip that really moved re-arms the idle
+deadline of its branch.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from turnmark_events.errors import Stale
+from turnmark_events.types import MoveCause, TipMoved
+from turnmark_session_store.sessions import session_by_id, turn_id
+from turnmark_session_store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Unchecked:
+    """The caller did not say what the head should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The session should have no head."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exactly:
+    """The head should be this turn's id."""
+
+    turn: str
+
+
+Expectation = Unchecked | Absent | Exactly
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """The head stays where it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class To:
+    """The head goes to `turn` (None: the session has none any more), on `branch`."""
+
+    turn: int | None
+    branch: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TipMove:
+    """One branch's move: `new` None ends it; `ends_as` is the state of a branch that ends."""
+
+    branch: int
+    new: int | None
+    cause: MoveCause
+    ends_as: Literal["merged", "retired", "deleted"] | None = None
+
+
+def begin_branch(tx: Transaction, session: int, cause: MoveCause) -> int:
+    """Returns a new branch without a tip; its first move, in this transaction, gives it one."""
+    made = tx.value("SELECT count(*) FROM branch WHERE session = ?", (session,))
+    title = "main" if made == 0 else f"{cause}-{made}"
+    return tx.insert(
+        "INSERT INTO branch (name, session, title, moved_ms) VALUES (?, ?, ?, ?)",
+        (f"br-{secrets.token_hex(6)}", session, title, tx.at_ms),
+    )
+
+
+def check_head(tx: Transaction, session: int, expect: Expectation) -> None:
+    """Passes if the session's true head is as expected.
+
+    Raises:
+        Stale: if it is not; `facts["head"]` names the head that is there.
+    """
+    if isinstance(expect, Unchecked):
+        return
+    row = session_by_id(tx.db, session)
+    head = turn_id(tx.db, row.head)
+    wanted = expect.turn if isinstance(expect, Exactly) else None
+    if head != wanted:
+        raise Stale(
+            f"the head of session {row.name!r} is {head or 'not set'}, not {wanted or 'unset'}; "
+            "read it again and decide anew",
+            session=row.name,
+            head=head,
+        )
+
+
+def move(
+    tx: Transaction,
+    session: int,
+    tips: Sequence[TipMove],
+    head: Keep | To,
+    *,
+    cause: MoveCause,
+    expect: Expectation = Unchecked(),
+) -> None:
+    """Moves any number of tips of one session and its head, all or none.
+
+    `cause` names the verb for a move of the head alone. `head_old` and `head_new` are equal on all
+    rows of the call.
+
+    Raises:
+        Stale: if `expect` does not hold; nothing is moved.
+    """
+    check_head(tx, session, expect)
+    row = session_by_id(tx.db, session)
+    heads = (row.head, row.head if isinstance(head, Keep) else head.turn)
+    last: int | None = None
+    for tip in tips:
+        last = _move_tip(tx, row.name, session, tip, heads) or last
+    if isinstance(head, To):
+        if heads[0] != heads[1] and last is None:
+            last = _record_head_move(tx, row.name, session, head, heads, cause)
+        if heads[0] != heads[1]:
+            tx.execute(
+                "UPDATE session SET head = ?, head_move = ? WHERE id = ?",
+                (head.turn, last, session),
+            )
+        tx.execute("UPDATE session SET head_branch = ? WHERE id = ?", (head.branch, session))
+    if last is not None:
+        tx.execute("UPDATE session SET updated_ms = ? WHERE id = ?", (tx.at_ms, session))
+
+
+def _move_tip(
+    tx: Transaction,
+    session_name: str,
+    session: int,
+    tip: TipMove,
+    heads: tuple[int | None, int | None],
+) -> int | None:
+    name, old = tx.rows("SELECT name, tip FROM branch WHERE id = ?", (tip.branch,))[0]
+    if old == tip.new and tip.cause != "archive":
+        tx.execute("UPDATE branch SET archived = 0 WHERE id = ?", (tip.branch,))
+        return None
+    seq = _record(tx, session_name, session, name, tip.branch, (old, tip.new), heads, tip.cause)
+    if tip.cause == "archive":
+        tx.execute("UPDATE branch SET archived = 1 WHERE id = ?", (tip.branch,))
+        return seq
+    ended = tip.ends_as is not None
+    tx.execute(
+        "UPDATE branch SET tip = ?, move = ?, moved_ms = ?, idle_ms = ?, archived = 0,"
+        " state = coalesce(?, 'live') WHERE id = ?",
+        (tip.new, seq, tx.at_ms, None if ended else tx.at_ms + tx.idle_ms, tip.ends_as, tip.branch),
+    )
+    return seq
+
+
+def _record_head_move(
+    tx: Transaction,
+    session_name: str,
+    session: int,
+    head: To,
+    heads: tuple[int | None, int | None],
+    cause: MoveCause,
+) -> int:
+    name, tip = tx.rows("SELECT name, tip FROM branch WHERE id = ?", (head.branch,))[0]
+    branch = head.branch or 0
+    return _record(tx, session_name, session, name, branch, (tip, tip), heads, cause)
+
+
+def _record(
+    tx: Transaction,
+    session_name: str,
+    session: int,
+    branch_name: str,
+    branch: int,
+    tips: tuple[int | None, int | None],
+    heads: tuple[int | None, int | None],
+    cause: MoveCause,
+) -> int:
+    facts = {
+        "session": session_name,
+        "branch": branch_name,
+        "old": turn_id(tx.db, tips[0]),
+        "new": turn_id(tx.db, tips[1]),
+        "head_old": turn_id(tx.db, heads[0]),
+        "head_new": turn_id(tx.db, heads[1]),
+        "cause": cause,
+    }
+    return tx.record(TipMoved, facts, session=session, branch=branch, tips=tips, heads=heads)

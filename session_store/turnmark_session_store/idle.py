@@ -1,0 +1,82 @@
+"""The idle clock: one timer for all branches; a tip that fell silent is said once per move."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import apsw
+
+from turnmark_events.types import Event, TipIdle, TipMoved
+from turnmark_session_store.deadline import DeadlineTimer
+from turnmark_session_store.queries import row_of
+from turnmark_session_store.sessions import turn_id
+from turnmark_session_store.times import to_datetime, to_rfc3339
+from turnmark_session_store.transaction import Transaction
+from turnmark_session_store.walks import LIVE_BRANCH
+
+if TYPE_CHECKING:
+    from turnmark_session_store.store import SessionStore
+
+_SLICE = 2_000
+"""Idle tips said in one transaction; more than that fall due together only after a long stop."""
+
+
+def next_deadline_ms(db: apsw.Connection) -> int | None:
+    """Returns the earliest idle deadline of all branches, None where none is armed."""
+    row = row_of(db, "SELECT min(idle_ms) FROM branch WHERE idle_ms IS NOT NULL")
+    return None if row is None else row[0]
+
+
+def fire_due(tx: Transaction) -> int:
+    """Records `TipIdle` for the branches whose deadline has come and disarms them."""
+    rows = tx.rows(
+        "SELECT branch.id, branch.name, tip, moved_ms, session.id, session.name,"
+        f" {LIVE_BRANCH} FROM branch JOIN session ON session.id = branch.session"
+        " WHERE idle_ms <= ? ORDER BY session.head = tip DESC, idle_ms LIMIT ?",
+        (tx.at_ms, _SLICE),
+    )
+    for branch, name, tip, moved_ms, session, session_name, live in rows:
+        tx.execute("UPDATE branch SET idle_ms = NULL WHERE id = ?", (branch,))
+        if live:
+            facts = {
+                "session": session_name,
+                "branch": name,
+                "tip": turn_id(tx.db, tip),
+                "since": to_rfc3339(moved_ms),
+            }
+            tx.record(TipIdle, facts, session=session, branch=branch)
+    return len(rows)
+
+
+class IdleClock:
+    """Sleeps until the earliest deadline in the store, fires what is due, sleeps again.
+
+    Deadlines are rows of the store, in UTC: they survive a restart and hold through a suspend.
+    """
+
+    def __init__(self, store: SessionStore) -> None:
+        self._store = store
+        self._timer = DeadlineTimer(lambda: datetime.now(UTC))
+        self._armed_ms: int | None = None
+
+    def saw(self, events: Sequence[Event]) -> None:
+        """Wakes the clock if one of `events` armed a deadline before the one it waits for.
+
+        A move arms its deadline a fixed time ahead, so while one is armed a later move can't come
+        first and nobody is woken.
+        """
+        if self._armed_ms is None and any(isinstance(event, TipMoved) for event in events):
+            self._timer.set_changed()
+
+    async def run(self) -> None:
+        """Runs until cancelled."""
+        with self._timer:
+            while True:
+                self._armed_ms = None  # whatever moves during the read wakes the wait below
+                self._armed_ms = await self._store.read(next_deadline_ms)
+                due = None if self._armed_ms is None else to_datetime(self._armed_ms)
+                await self._timer.wait_until(due)
+                while await self._store.write(fire_due, background=True) == _SLICE:
+                    pass

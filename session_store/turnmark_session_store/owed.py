@@ -1,0 +1,226 @@
+"""What a workspace owes: per live tip and state for people, per conversation for the worker."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import apsw
+import msgspec
+
+from turnmark_session_store.marks import DUE_AT_ONCE, parked
+from turnmark_session_store.queries import rows_of, value_of
+from turnmark_session_store.times import to_rfc3339
+from turnmark_session_store.walks import LIVE_BRANCH, ancestors, unwritten
+
+OwedState = Literal["waiting", "writing", "parked", "backlog", "removed", "failing"]
+_STATE_OF_REASON: dict[str, OwedState] = {
+    "failed": "parked",
+    "backlog": "backlog",
+    "removed": "removed",
+}
+
+
+class OwedTip(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One live tip's whole share in one state; shares of tips overlap where branches do."""
+
+    session: str
+    branch: str
+    tip: str
+    head: bool
+    n: int
+    tokens: int
+    oldest: str
+    state: OwedState
+    reason: str | None = None
+    turns: list[str] | None = None
+
+
+class Owed(msgspec.Struct, frozen=True, kw_only=True):
+    """`memory.owed`'s answer; `turns` and `tokens` count each turn once."""
+
+    tips: list[OwedTip]
+    turns: int
+    tokens: int
+
+
+class LiveTip(msgspec.Struct, frozen=True, kw_only=True):
+    """A live branch as the worker sees it; integers are keys of the store."""
+
+    branch: int
+    branch_name: str
+    session: int
+    session_name: str
+    tip: int
+    is_head: bool
+    idle_ms: int | None
+    root: int
+
+
+def live_branches(db: apsw.Connection, session: str | None = None) -> list[LiveTip]:
+    """Returns all live branches, or a session's: its head's branch first, then by age."""
+    rows = rows_of(
+        db,
+        "SELECT branch.id, branch.name, session.id, session.name, tip, session.head = tip,"
+        " idle_ms, root FROM branch JOIN session ON session.id = branch.session"
+        " JOIN turn ON turn.id = tip"
+        f" WHERE {LIVE_BRANCH} AND (?1 IS NULL OR session.name = ?1)"
+        " ORDER BY session.id, branch.id = session.head_branch DESC, branch.id",
+        (session,),
+    )
+    return [
+        LiveTip(
+            branch=branch,
+            branch_name=branch_name,
+            session=session_id,
+            session_name=session_name,
+            tip=tip,
+            is_head=bool(is_head),
+            idle_ms=idle_ms,
+            root=root,
+        )
+        for branch, branch_name, session_id, session_name, tip, is_head, idle_ms, root in rows
+    ]
+
+
+def owing_branches(
+    db: apsw.Connection, workspace: int, session: str | None = None
+) -> list[LiveTip]:
+    """Returns the live branches that may owe something; one walk rules the rest out at once.
+
+    With thousands of conversations at rest this costs one query that finds nothing.
+    """
+    branches = live_branches(db, session)
+    owing = [turn for turn, _ in unwritten(db, workspace, {live.tip for live in branches})]
+    owing += [turn for turn, _, _ in parked(db, workspace)]
+    if not owing:
+        return []
+    merged = value_of(db, "SELECT EXISTS (SELECT 1 FROM merge_parent)")
+    if merged:
+        return branches
+    roots = {
+        root
+        for (root,) in rows_of(
+            db,
+            "SELECT DISTINCT root FROM turn JOIN json_each(?) ON turn.id = value",
+            ("[" + ",".join(map(str, owing)) + "]",),
+        )
+    }
+    return [live for live in branches if live.root in roots]
+
+
+class Dues(msgspec.Struct, frozen=True, kw_only=True):
+    """What one tip owes: turns to write now (with tokens), and parked ones by reason."""
+
+    due: list[tuple[int, int]]
+    held: list[tuple[int, str, int]]
+
+
+def dues_of(
+    db: apsw.Connection,
+    workspace: int,
+    tip: int,
+    all_parked: Sequence[tuple[int, str, int]] | None = None,
+) -> Dues:
+    """Returns what `tip` owes a workspace, each list oldest first.
+
+    `all_parked` saves reading the parked turns again for each of many tips.
+    """
+    known = parked(db, workspace) if all_parked is None else all_parked
+    mine: list[tuple[int, str, int]] = []
+    if known and known[0][0] <= tip:
+        below = set(ancestors(db, tip, known[0][0]))
+        mine = [row for row in known if row[0] in below]
+    due = unwritten(db, workspace, [tip])
+    due += [(turn, tokens) for turn, reason, tokens in mine if reason in DUE_AT_ONCE]
+    return Dues(
+        due=sorted(set(due)),
+        held=[row for row in mine if row[1] not in DUE_AT_ONCE],
+    )
+
+
+def owed(
+    db: apsw.Connection, workspace: int, *, session: str | None = None, ids: bool = False
+) -> Owed:
+    """Returns what is owed by the live tips of all sessions, or of one."""
+    writing = _writing(db, workspace)
+    failing = _failing(db, workspace)
+    all_parked = parked(db, workspace)
+    rows: list[OwedTip] = []
+    distinct: dict[int, int] = {}
+    for live in owing_branches(db, workspace, session):
+        dues = dues_of(db, workspace, live.tip, all_parked)
+        shares: dict[tuple[OwedState, str | None], list[tuple[int, int]]] = defaultdict(list)
+        for turn, tokens in dues.due:
+            if turn in writing:
+                shares["writing", None].append((turn, tokens))
+            elif live.root in failing:
+                shares["failing", failing[live.root]].append((turn, tokens))
+            else:
+                shares["waiting", None].append((turn, tokens))
+        for turn, why, tokens in dues.held:
+            shares[_STATE_OF_REASON.get(why, "parked"), why].append((turn, tokens))
+        for (state, reason), turns in shares.items():
+            distinct.update(turns)
+            rows.append(_row(db, live, state, reason, turns, ids=ids))
+    return Owed(tips=rows, turns=len(distinct), tokens=sum(distinct.values()))
+
+
+def _row(
+    db: apsw.Connection,
+    live: LiveTip,
+    state: OwedState,
+    reason: str | None,
+    turns: Sequence[tuple[int, int]],
+    *,
+    ids: bool,
+) -> OwedTip:
+    oldest = value_of(db, "SELECT time_ms FROM turn WHERE id = ?", (turns[0][0],))
+    keys = _keys(db, [turn for turn, _ in turns] if ids else [])
+    tip = _keys(db, [live.tip])[0]
+    return OwedTip(
+        session=live.session_name,
+        branch=live.branch_name,
+        tip=tip,
+        head=live.is_head,
+        n=len(turns),
+        tokens=sum(tokens for _, tokens in turns),
+        oldest=to_rfc3339(oldest),
+        state=state,
+        reason=reason,
+        turns=keys if ids else None,
+    )
+
+
+def _keys(db: apsw.Connection, turns: Iterable[int]) -> list[str]:
+    rows = rows_of(
+        db,
+        "SELECT key FROM json_each(?) AS wanted JOIN turn ON turn.id = wanted.value ORDER BY id",
+        ("[" + ",".join(map(str, turns)) + "]",),
+    )
+    return [key for (key,) in rows]
+
+
+def _writing(db: apsw.Connection, workspace: int) -> set[int]:
+    rows = rows_of(
+        db,
+        "SELECT turn FROM batch_turn JOIN batch ON batch.id = batch"
+        " WHERE workspace = ? AND closed_ms IS NULL",
+        (workspace,),
+    )
+    return {turn for (turn,) in rows}
+
+
+def _failing(db: apsw.Connection, workspace: int) -> dict[int, str]:
+    rows = rows_of(
+        db, "SELECT root, reason FROM failure WHERE workspace = ? AND failures > 0", (workspace,)
+    )
+    return dict(rows)
+
+
+def owed_turns(db: apsw.Connection, workspace: int | None, session: str) -> int:
+    """Returns how many distinct turns a session's live tips owe, in all states."""
+    if workspace is None:
+        return 0
+    return owed(db, workspace, session=session).turns

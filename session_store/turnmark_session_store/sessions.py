@@ -1,0 +1,245 @@
+"""Sessions and turns as rows: found by public names, refused clearly when they are not there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import apsw
+
+from turnmark_events.errors import Conflict, NotFound, Refused
+from turnmark_session_store.model import CallerRef
+from turnmark_session_store.queries import row_of
+from turnmark_session_store.requests import ForkPoint, OpenSession
+from turnmark_session_store.transaction import Transaction
+
+_NAME_LIMIT_BYTES = 512
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+_COLUMNS = (
+    "id, name, agent, project, namespace, memory, forked_from, forked_turn, caller, head,"
+    " head_branch, created_ms, updated_ms, closed_ms, deleted_ms"
+)
+
+
+class Rows(Protocol):
+    """What can answer queries: a transaction, or a reader's connection."""
+
+    def execute(self, sql: str, parameters: Any = ..., /) -> Any:
+        """Runs one statement."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRow:
+    """One row of `session`; integers are keys of the store."""
+
+    id: int
+    name: str
+    agent: str
+    project: str | None
+    namespace: int | None
+    memory: str
+    forked_from: int | None
+    forked_turn: int | None
+    caller: int | None
+    head: int | None
+    head_branch: int | None
+    created_ms: int
+    updated_ms: int
+    closed_ms: int | None
+    deleted_ms: int | None
+
+
+def check_name(name: str, what: str) -> str:
+    """Returns `name` if it can be an id here.
+
+    Raises:
+        Refused: if it is empty, over 512 bytes, or holds control characters.
+    """
+    if not name or len(name.encode("utf-8", "surrogatepass")) > _NAME_LIMIT_BYTES:
+        raise Refused(f"{what} must have 1 to {_NAME_LIMIT_BYTES} bytes")
+    if _UNPRINTABLE.search(name):
+        raise Refused(f"{what} {name!r} holds control characters; use printable ones")
+    return name
+
+
+def find_session(db: apsw.Connection, name: str) -> SessionRow | None:
+    """Returns the session of that name, unless it is unknown or deleted."""
+    found = _row(db, "name = ? AND deleted_ms IS NULL", name)
+    return None if found is None else found
+
+
+def get_session(db: apsw.Connection, name: str) -> SessionRow:
+    """Returns the session of that name.
+
+    Raises:
+        NotFound: if it is unknown or deleted.
+    """
+    found = find_session(db, name)
+    if found is None:
+        raise NotFound(f"no session {name!r} here; `turnmark sessions` lists them", session=name)
+    return found
+
+
+def session_by_id(db: apsw.Connection, session: int) -> SessionRow:
+    """Returns the session of that integer key, deleted or not."""
+    found = _row(db, "id = ?", session)
+    assert found is not None  # noqa: S101  keys of sessions come from the store itself
+    return found
+
+
+def _row(db: apsw.Connection, where: str, parameter: object) -> SessionRow | None:
+    row = row_of(db, f"SELECT {_COLUMNS} FROM session WHERE {where}", (parameter,))
+    if row is None:
+        return None
+    return SessionRow(**dict(zip(_COLUMNS.split(", "), row, strict=True)))
+
+
+def open_session(tx: Transaction, asked: OpenSession) -> tuple[SessionRow, bool]:
+    """Returns the session, made if it is new, and whether it was made now.
+
+    Opening again may fill in what was unknown (agent, title, project); the memory mode is replaced
+    when given.
+
+    Raises:
+        NotFound: if `forked_from` or `caller` names what is not here.
+        Conflict: if `forked_from` would change the namespace that turns already live in.
+    """
+    known = find_session(tx.db, asked.session)
+    created = known is None
+    if created:
+        _insert_session(tx, asked)
+    else:
+        _fill_in(tx, known, asked)
+    session = get_session(tx.db, asked.session)
+    if asked.forked_from is not None:
+        _set_fork_point(tx, session, asked.forked_from)
+    if asked.caller is not None and session.caller is None:
+        caller = resolve_caller(tx, asked.caller)
+        tx.execute("UPDATE session SET caller = ? WHERE id = ?", (caller, session.id))
+    if asked.title is not None:
+        tx.execute(
+            "INSERT INTO session_words (session, title) VALUES (?, ?)"
+            " ON CONFLICT DO UPDATE SET title = excluded.title",
+            (session.id, asked.title),
+        )
+    return get_session(tx.db, asked.session), created
+
+
+def _insert_session(tx: Transaction, asked: OpenSession) -> None:
+    check_name(asked.session, "a session's name")
+    tx.execute(
+        "INSERT INTO session (name, agent, project, memory, created_ms, updated_ms)"
+        " VALUES (?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (name) DO UPDATE SET agent = excluded.agent, project = excluded.project,"
+        " memory = excluded.memory, created_ms = excluded.created_ms, deleted_ms = NULL,"
+        " updated_ms = excluded.updated_ms, closed_ms = NULL",
+        (
+            asked.session,
+            check_name(asked.agent, "an agent's name") if asked.agent else "agent",
+            asked.project,
+            asked.memory or "on",
+            tx.at_ms,
+            tx.at_ms,
+        ),
+    )
+
+
+def _fill_in(tx: Transaction, known: SessionRow | None, asked: OpenSession) -> None:
+    if known is None:
+        return
+    if known.agent == "agent" and asked.agent and known.namespace is None:
+        check_name(asked.agent, "an agent's name")
+        tx.execute("UPDATE session SET agent = ? WHERE id = ?", (asked.agent, known.id))
+    if asked.project and known.project is None:
+        tx.execute("UPDATE session SET project = ? WHERE id = ?", (asked.project, known.id))
+    if asked.memory:
+        tx.execute("UPDATE session SET memory = ? WHERE id = ?", (asked.memory, known.id))
+
+
+def _set_fork_point(tx: Transaction, session: SessionRow, point: ForkPoint) -> None:
+    origin = get_session(tx.db, point.session)
+    turn = find_turn(tx.db, origin, point.turn) if point.turn else origin.head
+    if turn is None:
+        raise NotFound(
+            f"session {point.session!r} has no turn {point.turn or 'at its head'!r} to fork from"
+        )
+    if session.forked_from == origin.id and session.forked_turn == turn:
+        return
+    namespace = namespace_of(tx, origin)
+    if session.namespace is not None and session.namespace != namespace:
+        raise Conflict(
+            f"session {session.name!r} already has turns of its own; a fork is declared before the "
+            "first of them. Open a new session instead",
+            session=session.name,
+        )
+    tx.execute(
+        "UPDATE session SET forked_from = ?, forked_turn = ?, namespace = ? WHERE id = ?",
+        (origin.id, turn, namespace, session.id),
+    )
+
+
+def namespace_of(tx: Transaction, session: SessionRow) -> int:
+    """Returns the session's namespace, fixed now if this is the first time it is needed.
+
+    It is the family: the session that this one was forked from, transitively, or itself. A reader
+    that declares its agent's ids global fixes the agent's namespace before the first turn.
+    """
+    if session.namespace is not None:
+        return session.namespace
+    namespace = intern_namespace(tx, f"family:{session.name}")
+    tx.execute("UPDATE session SET namespace = ? WHERE id = ?", (namespace, session.id))
+    return namespace
+
+
+def intern_namespace(tx: Transaction, name: str) -> int:
+    """Returns the integer key of a namespace, made if it is new."""
+    found = tx.value("SELECT id FROM namespace WHERE name = ?", (name,))
+    if found is None:
+        return tx.insert("INSERT INTO namespace (name) VALUES (?)", (name,))
+    assert isinstance(found, int)  # noqa: S101  an integer primary key
+    return found
+
+
+def find_turn(db: apsw.Connection, session: SessionRow, turn: str | None) -> int | None:
+    """Returns the integer key of a turn's id in the session's namespace, or None."""
+    if turn is None or session.namespace is None:
+        return None
+    row = row_of(
+        db, "SELECT id FROM turn WHERE namespace = ? AND key = ?", (session.namespace, turn)
+    )
+    return None if row is None else row[0]
+
+
+def get_turn(db: apsw.Connection, session: SessionRow, turn: str) -> int:
+    """Returns the integer key of a turn's id in the session's namespace.
+
+    Raises:
+        NotFound: if there is no such turn.
+    """
+    found = find_turn(db, session, turn)
+    if found is None:
+        raise NotFound(
+            f"session {session.name!r} has no turn {turn!r}; `turnmark tree {session.name}` "
+            "shows what it has",
+            session=session.name,
+            turn=turn,
+        )
+    return found
+
+
+def resolve_caller(tx: Transaction, caller: CallerRef) -> int:
+    """Returns the integer key of the turn that spawned another.
+
+    Raises:
+        NotFound: if its session or the turn is unknown: append the caller first.
+    """
+    return get_turn(tx.db, get_session(tx.db, caller.session), caller.turn)
+
+
+def turn_id(db: apsw.Connection, turn: int | None) -> str | None:
+    """Returns the public id of an integer key; None for None."""
+    if turn is None:
+        return None
+    row = row_of(db, "SELECT key FROM turn WHERE id = ?", (turn,))
+    return None if row is None else str(row[0])

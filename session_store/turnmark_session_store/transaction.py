@@ -1,0 +1,75 @@
+"""One write request's view of the database: the connection, the time, and the events it caused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import apsw
+import msgspec
+
+from turnmark_events.types import Event
+from turnmark_session_store import event_table
+from turnmark_session_store.queries import row_of, rows_of, value_of
+
+
+class Transaction:
+    """What a write function gets: it reads and writes `db`, and records what happened.
+
+    Runs on the writer thread, inside a savepoint of its own: an exception rolls back this request
+    and not its neighbours in the group. Events recorded here are published after the commit, and
+    only then.
+    """
+
+    def __init__(self, db: apsw.Connection, at_ms: int, idle_ms: int) -> None:
+        self.db = db
+        self.at_ms = at_ms
+        self.idle_ms = idle_ms
+        self.events: list[Event] = []
+
+    def execute(self, sql: str, parameters: Any = ()) -> None:
+        """Runs one statement whose rows nobody needs."""
+        self.db.execute(sql, parameters)
+
+    def row(self, sql: str, parameters: Any = ()) -> Any:
+        """Returns the first row, or None."""
+        return row_of(self.db, sql, parameters)
+
+    def rows(self, sql: str, parameters: Any = ()) -> list[Any]:
+        """Returns all rows."""
+        return rows_of(self.db, sql, parameters)
+
+    def value(self, sql: str, parameters: Any = ()) -> Any:
+        """Returns the first column of the first row, or None."""
+        return value_of(self.db, sql, parameters)
+
+    def insert(self, sql: str, parameters: Any = ()) -> int:
+        """Runs one INSERT and returns the new row's integer key."""
+        self.db.execute(sql, parameters)
+        return self.db.last_insert_rowid()
+
+    def record(
+        self,
+        event: type[msgspec.Struct],
+        facts: dict[str, Any],
+        *,
+        session: int | None = None,
+        branch: int | None = None,
+        tips: tuple[int | None, int | None] = (None, None),
+        heads: tuple[int | None, int | None] = (None, None),
+    ) -> int:
+        """Writes an event's row and keeps the event for after the commit; returns its `seq`."""
+        seq = self.insert(
+            "INSERT INTO event (at_ms, type, session, branch, old, new, head_old, head_new, body)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                self.at_ms,
+                event.__name__,
+                session,
+                branch,
+                *tips,
+                *heads,
+                msgspec.json.encode(facts),
+            ),
+        )
+        self.events.append(event_table.build(event.__name__, seq, self.at_ms, facts))
+        return seq

@@ -1,0 +1,155 @@
+"""Writing a turn's rows: its shape once and for ever, its words beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from turnmark_events.errors import Conflict
+from turnmark_session_store.identity import PreparedTurn, hashed_id
+from turnmark_session_store.queries import row_of
+from turnmark_session_store.recordable import RECORDABLE_VERSION
+from turnmark_session_store.sessions import SessionRow, turn_id
+from turnmark_session_store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where a turn ended up: its integer key, its id, and what was found there."""
+
+    turn: int
+    id: str
+    new: bool
+    retired: bool = False
+    forgotten: bool = False
+
+
+def place_turn(
+    tx: Transaction,
+    session: SessionRow,
+    namespace: int,
+    turn: PreparedTurn,
+    predecessor: int | None,
+    *,
+    caller: int | None = None,
+    merged: Sequence[int] = (),
+    lost_predecessor: bool = False,
+) -> Placed:
+    """Returns the turn of that key, written now unless it is there already.
+
+    Raises:
+        Conflict: if a turn of the same id is there with other content.
+    """
+    key = turn.id or _hash_key(tx, session, namespace, turn, predecessor, caller)
+    known = tx.row(
+        "SELECT id, digest, id IN (SELECT turn FROM retired_turn),"
+        " id IN (SELECT turn FROM forgotten_turn) FROM turn WHERE namespace = ? AND key = ?",
+        (namespace, key),
+    )
+    if known is None:
+        made = _insert(
+            tx, session, namespace, key, turn, predecessor, caller, merged, lost_predecessor
+        )
+        return Placed(made, key, new=True)
+    found, digest, retired, forgotten = known
+    if not forgotten and digest != turn.digest:
+        raise Conflict(
+            f"turn {key!r} is already here with other content; a turn never changes. Give the new "
+            f"words an id of their own (with supersedes: {key!r} if they replace it)",
+            turn=key,
+        )
+    return Placed(found, key, new=False, retired=bool(retired), forgotten=bool(forgotten))
+
+
+def _hash_key(
+    tx: Transaction,
+    session: SessionRow,
+    namespace: int,
+    turn: PreparedTurn,
+    predecessor: int | None,
+    caller: int | None,
+) -> str:
+    name = str(tx.value("SELECT name FROM namespace WHERE id = ?", (namespace,)))
+    origin = ""
+    if predecessor is None:
+        called_by = turn_id(tx.db, caller) or ""
+        family = "" if name.startswith("family:") else session.name
+        origin = f"{called_by}\n{family}"
+    return hashed_id(
+        namespace=name,
+        predecessor=turn_id(tx.db, predecessor),
+        origin=origin,
+        digest=turn.digest,
+    )
+
+
+def _insert(
+    tx: Transaction,
+    session: SessionRow,
+    namespace: int,
+    key: str,
+    turn: PreparedTurn,
+    predecessor: int | None,
+    caller: int | None,
+    merged: Sequence[int],
+    lost_predecessor: bool,
+) -> int:
+    spawned_prompt = caller is not None and predecessor is None and turn.role == "user"
+    supersedes = _superseded(tx, namespace, turn.supersedes)
+    row: dict[str, Any] = {
+        "namespace": namespace,
+        "key": key,
+        "session": session.id,
+        "predecessor": predecessor,
+        "caller": caller,
+        "supersedes": supersedes,
+        "role": turn.role,
+        "kind": turn.kind,
+        "recordable": int(turn.recordable and not spawned_prompt),
+        "predicate": RECORDABLE_VERSION,
+        "digest": turn.digest,
+        "tokens": turn.tokens,
+        "masked": int(turn.masked),
+        "lost_predecessor": int(lost_predecessor),
+        "time_ms": tx.at_ms if turn.time_ms is None else turn.time_ms,
+        "created_ms": tx.at_ms,
+    }
+    made = tx.insert(
+        "INSERT INTO turn (id, root, namespace, key, session, predecessor, caller, supersedes,"
+        " role, kind, recordable, predicate, digest, tokens, masked, lost_predecessor, time_ms,"
+        " created_ms) SELECT n, coalesce((SELECT root FROM turn WHERE id = :predecessor), n),"
+        " :namespace, :key, :session, :predecessor, :caller, :supersedes, :role, :kind,"
+        " :recordable, :predicate, :digest, :tokens, :masked, :lost_predecessor, :time_ms,"
+        " :created_ms FROM (SELECT coalesce(max(id), 0) + 1 AS n FROM turn)",
+        row,
+    )
+    tx.execute(
+        "INSERT INTO turn_words (turn, text, speaker_id, speaker_name, metadata)"
+        " VALUES (?, ?, ?, ?, ?)",
+        (
+            made,
+            turn.text.encode("utf-8", "replace"),
+            turn.speaker_id,
+            turn.speaker_name,
+            turn.metadata,
+        ),
+    )
+    for parent in merged:
+        tx.execute("INSERT INTO merge_parent (turn, parent) VALUES (?, ?)", (made, parent))
+    return made
+
+
+def _superseded(tx: Transaction, namespace: int, turn: str | None) -> int | None:
+    if turn is None:
+        return None
+    found = tx.value("SELECT id FROM turn WHERE namespace = ? AND key = ?", (namespace, turn))
+    return None if found is None else int(found)
+
+
+def text_of_turn(db: apsw.Connection, turn: int) -> str | None:
+    """Returns the stored words of a turn, None where they were forgotten."""
+    row = row_of(db, "SELECT text FROM turn_words WHERE turn = ?", (turn,))
+    return None if row is None else row[0].decode("utf-8", "replace")
