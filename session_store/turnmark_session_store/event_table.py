@@ -9,7 +9,7 @@ import msgspec
 
 from turnmark_events.errors import Gone
 from turnmark_events.types import Event
-from turnmark_session_store.queries import row_of, rows_of
+from turnmark_session_store.queries import row_of, rows_of, value_of
 from turnmark_session_store.times import to_rfc3339
 
 KEPT_ROWS = 1_000_000
@@ -30,7 +30,7 @@ def events_after(db: apsw.Connection, after: int, limit: int) -> list[Event]:
     Raises:
         Gone: if rows after `after` have been dropped already; `facts["oldest"]` is the oldest kept.
     """
-    oldest = row_of(db, "SELECT min(seq) FROM event")[0]  # type: ignore[index]
+    oldest = value_of(db, "SELECT min(seq) FROM event")
     if after > 0 and oldest is not None and after + 1 < oldest:
         raise Gone(
             f"events up to {oldest - 1} are no longer kept; subscribe again with since: 0",

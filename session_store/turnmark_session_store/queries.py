@@ -9,8 +9,7 @@ import apsw
 
 def rows_of(db: apsw.Connection, sql: str, parameters: Any = ()) -> list[Any]:
     """Returns all rows of a query."""
-    rows: list[Any] = db.execute(sql, parameters).fetchall()
-    return rows
+    return list[Any](db.execute(sql, parameters))
 
 
 def row_of(db: apsw.Connection, sql: str, parameters: Any = ()) -> Any:
