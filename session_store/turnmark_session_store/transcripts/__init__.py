@@ -1,0 +1,10 @@
+"""Reads other agents' transcripts, and says what was said there as turns of a DAG.
+
+A reader is pure: files go in, `ReadSession`s come out, nothing is appended and no file is changed.
+`reader.py` holds the interface that all readers share, `recognise.py` finds transcripts and the
+reader for each, `json_lines.py` reads lines without losing a file to one bad byte. An agent's own
+rules live in modules of its name, beginning with `claude_code.py`.
+
+What readers promise: every branch is kept, never one chosen; a prefix that several files share is
+read once; noise keeps the chain but is no speech; one bad record costs one warning.
+"""

@@ -1,0 +1,89 @@
+"""What every reader of transcripts gives back, whatever the agent stores: sessions of turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from turnmark_session_store.model import CallerRef, TurnIn
+from turnmark_session_store.requests import ForkPoint
+
+
+class ReadWarning(msgspec.Struct, frozen=True, kw_only=True):
+    """One record that could not be taken as it stands; the rest of its file was read.
+
+    `file` is the path as the reader was given it, `line` counts from 1 (0: the whole file).
+    `reason` never quotes the record.
+    """
+
+    file: str
+    line: int
+    reason: str
+
+
+class ReadTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """One turn of a transcript, with its place in the DAG.
+
+    `turn.id` is always set, `turn.metadata["origin"]` holds `{"file": name, "line": n}`.
+    `predecessor` is the id of a turn of this session or of one that was yielded before it; None is
+    a root, with `lost_predecessor` if the record named a predecessor that is nowhere in the set.
+    `session` is where it was first said, which is the session that lists it wherever that session
+    is part of the set.
+    """
+
+    turn: TurnIn
+    predecessor: str | None
+    session: str
+    lost_predecessor: bool = False
+
+
+class ReadSession(msgspec.Struct, frozen=True, kw_only=True):
+    """One session of a transcript.
+
+    `turns` are the turns that this session adds to the set, parents before children; a turn that an
+    earlier session said is not listed again. `tips` are the leaves that the session reaches, also
+    where they belong to an earlier session; `head` is one of them, or None if nothing is live.
+    `taken_back` are turns of which a record says that they were retracted: they stand in `turns`,
+    are always leaves, and are no tips. `namespace` is None where ids are those of the family.
+    `forked_from` is a pointer: its session and turn need not be part of the set.
+    """
+
+    session: str
+    agent: str
+    title: str | None = None
+    project: str | None = None
+    namespace: str | None = None
+    forked_from: ForkPoint | None = None
+    caller: CallerRef | None = None
+    turns: tuple[ReadTurn, ...] = ()
+    tips: tuple[str, ...] = ()
+    head: str | None = None
+    taken_back: tuple[str, ...] = ()
+    warnings: tuple[ReadWarning, ...] = ()
+
+
+class Reader(Protocol):
+    """Reads the transcripts of one agent."""
+
+    @property
+    def agent(self) -> str:
+        """The agent's name, as in the configuration's `[transcripts]`."""
+        ...
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Returns whether `path`, whose first bytes are `head`, is a transcript of this agent."""
+        ...
+
+    def read(self, paths: Sequence[Path]) -> Iterator[ReadSession]:
+        """Yields the sessions of a set of finished transcripts; blocks on disk.
+
+        All pointers of the set are resolved before the first session is yielded, and the origin of
+        a fork or of a sub-agent comes before it. The order of `paths` makes no difference.
+
+        Raises:
+            Unavailable: if a file cannot be read.
+        """
+        ...
