@@ -118,6 +118,8 @@ def table(rows: Sequence[Sequence[str]], *, columns: int | None = None) -> list[
 
     The first row is the heading. None for `columns` cuts nothing, which is what a pipe wants.
     """
+    if not rows:
+        return []
     cells = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(width_of(row[place]) for row in cells) for place in range(len(cells[0]))]
     lines: list[str] = []
@@ -148,14 +150,14 @@ class ProgressBar:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
 
-    def show(self, done: float, total: float | None, note: str = "") -> None:
+    def show(self, done: float, total: float | None, note: str | None = None) -> None:
         """Shows `done` of `total`; without a total only the number and the note."""
         if self._stream is None:
             return
         share = min(done / total, 1.0) if total else 0.0
         cells = "█" * int(share * _BAR_CELLS)
         bar = f"{cells:░<{_BAR_CELLS}} {share:4.0%}" if total else f"{done:g}"
-        line = clip(f"{self._what} {bar} {one_line(note)}".rstrip(), self._columns - 1)
+        line = clip(f"{self._what} {bar} {one_line(note or '')}".rstrip(), self._columns - 1)
         if line != self._shown:
             self._stream.write(f"\r{line}\x1b[K")
             self._stream.flush()

@@ -1,0 +1,46 @@
+"""From the options of a command line to a connection with the daemon."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from turnmark import places
+from turnmark.client_sync import SyncClient, connect_sync
+
+
+def connect(options: argparse.Namespace, environ: Mapping[str, str]) -> SyncClient:
+    """Connects to the daemon that options, environment and configuration point at.
+
+    Raises:
+        DaemonNotRunning: if none answers.
+    """
+    configured = _configured_places(places.config_path(options.config, environ=environ))
+    socket, state = options.socket, options.state
+    if socket is None and not environ.get("TURNMARK_SOCKET"):
+        socket = _path(configured.get("socket"))
+    if state is None and not environ.get("TURNMARK_STATE"):
+        state = _path(configured.get("state_dir"))
+    return connect_sync(socket, state=state, client="turnmark-cli")
+
+
+def _configured_places(path: Path) -> dict[str, Any]:
+    """Returns what the configuration says, nothing where it can't be read.
+
+    A client only wants to know where the daemon is; what is wrong with the file is the daemon's to
+    say, and one that runs must be reachable while a person edits it.
+    """
+    if not path.is_file():
+        return {}
+    import tomllib  # noqa: PLC0415 - costs a third of a client's start, and most have no file
+
+    try:
+        return tomllib.loads(path.read_text("utf-8-sig"))
+    except (OSError, ValueError):
+        return {}
+
+
+def _path(said: Any) -> str | None:
+    return said if isinstance(said, str) and said else None

@@ -1,0 +1,65 @@
+"""`turnmark flush`: writes what is owed now."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from turnmark.commands.invocation import Invocation
+from turnmark.commands.wording import Fields, count
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.add_argument("--session", metavar="SESSION", help="only this session")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be written")
+    parser.add_argument("--backlog", action="store_true", help="older turns that were held, too")
+    parser.add_argument("--removed", action="store_true", help="turns of removed blocks, too")
+    parser.add_argument("--rewrite", metavar="WRITER", help="offer what WRITER wrote again")
+    parser.add_argument("--since", metavar="TIME", help="only turns from then on")
+    parser.add_argument("--no-wait", action="store_true", help="return once the plan is made")
+
+
+def run(invocation: Invocation) -> int:
+    """Asks for the flush and prints what came of it; 1 where a batch failed."""
+    params = _params(invocation.options)
+    if not invocation.options.dry_run and not invocation.as_json and "backlog" in params:
+        plan = invocation.call("memory.flush", **params, dry_run=True)
+        invocation.note(_sentence(plan, "About to write"))
+    if invocation.options.dry_run:
+        params["dry_run"] = True
+    answer = invocation.call_shown("writing", "memory.flush", **params)
+    if invocation.as_json:
+        invocation.print_json(answer)
+    else:
+        _print(invocation, answer)
+    return 1 if answer["failures"] else 0
+
+
+def _params(options: argparse.Namespace) -> dict[str, Any]:
+    wanted = {
+        "session": options.session,
+        "backlog": options.backlog or None,
+        "removed": options.removed or None,
+        "rewrite": options.rewrite,
+        "since": options.since,
+        "wait": False if options.no_wait else None,
+    }
+    return {name: value for name, value in wanted.items() if value is not None}
+
+
+def _print(invocation: Invocation, answer: Fields) -> None:
+    options = invocation.options
+    verb = "Would write" if options.dry_run else "Planned" if options.no_wait else "Wrote"
+    invocation.print(_sentence(answer, verb))
+    if not options.dry_run and answer["left"]:
+        invocation.print(f"{count(answer['left'], 'turn')} left; turnmark owed says why.")
+    for failure in answer["failures"]:
+        place = f"{failure['session']} {failure['branch']}"
+        invocation.print(invocation.ink.warning(f"failed: {place}: {failure['reason']}"))
+
+
+def _sentence(answer: Fields, verb: str) -> str:
+    sizes = f"{count(answer['turns'], 'turn')}, {count(answer['tokens'], 'token')}"
+    blocks = f", {count(answer['blocks'], 'block')}" if answer.get("blocks") else ""
+    return f"{verb} {count(answer['batches'], 'batch')}: {sizes}{blocks}."

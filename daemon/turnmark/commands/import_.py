@@ -1,0 +1,215 @@
+"""`turnmark import PATH…`: transcripts of agents, and exports, into sessions."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from turnmark.commands.export_lines import split_sessions
+from turnmark.commands.invocation import Invocation
+from turnmark.commands.wording import count
+from turnmark.errors import ConnectionLost, DaemonNotRunning
+from turnmark.terminal import one_line
+from turnmark_events.errors import NotFound, Refused, TurnmarkError
+from turnmark_session_store.recordable import text_of
+from turnmark_session_store.transcripts.claude_code import ClaudeCodeReader
+from turnmark_session_store.transcripts.reader import Reader, ReadSession, ReadTurn
+from turnmark_session_store.transcripts.recognise import EXPORT_AGENT, find_transcripts
+
+# How many records that could not be read are named; the others are counted.
+_NAMED = 10
+_STDIN = "-"
+
+
+class Tally(msgspec.Struct, kw_only=True):
+    """What an import came to. `unread` counts records, `failed` names files or sessions."""
+
+    sessions: int = 0
+    turns: int = 0
+    new: int = 0
+    unread: int = 0
+    failed: list[dict[str, str]] = []
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.add_argument(
+        "paths", metavar="PATH", nargs="+", help="a transcript, an export, or a directory of them"
+    )
+    parser.add_argument("--agent", metavar="NAME", help="whose transcripts; without: recognised")
+
+
+def run(invocation: Invocation) -> int:
+    """Reads and sends everything that can be; 1 where a file or a session could not."""
+    work = _Import(invocation)
+    work.take(invocation.options.paths, invocation.options.agent)
+    _report(invocation, work.tally)
+    return 1 if work.tally.failed else 0
+
+
+def lines_of(read: ReadSession) -> Iterator[str]:
+    """Yields a session that a reader found as the lines of an export, header to end."""
+    yield _line(
+        "turnmark-export",
+        version=1,
+        session=read.session,
+        agent=read.agent,
+        title=read.title,
+        project=read.project,
+        namespace=read.namespace,
+        forked_from=read.forked_from,
+        caller=read.caller,
+        source="reader",
+    )
+    for turn in read.turns:
+        yield _turn_line(turn)
+    if read.taken_back:
+        yield _line("taken_back", turns=read.taken_back)
+    for tip in read.tips:
+        yield _line("branch", tip=tip)
+    yield _line("end", head=read.head, turns=len(read.turns))
+
+
+def _turn_line(read: ReadTurn) -> str:
+    turn = read.turn
+    return _line(
+        "turn",
+        id=turn.id,
+        predecessor=read.predecessor,
+        merged=(),
+        role=turn.role,
+        kind=turn.kind,
+        text=text_of(turn.text),
+        speaker=turn.speaker,
+        time=turn.time,
+        caller=turn.caller,
+        supersedes=turn.supersedes,
+        metadata=turn.metadata,
+        lost_predecessor=read.lost_predecessor,
+    )
+
+
+def _line(tag: str, /, **fields: Any) -> str:
+    return msgspec.json.encode({"type": tag, **fields}).decode()
+
+
+class _Import:
+    """Reads one set of paths and sends what is in them, keeping count."""
+
+    def __init__(self, invocation: Invocation) -> None:
+        self._invocation = invocation
+        self._client = invocation.client()
+        self._readers: tuple[Reader, ...] = (ClaudeCodeReader(),)
+        self.tally = Tally()
+
+    def take(self, paths: Sequence[str], agent: str | None) -> None:
+        """Sends the exports among `paths` as they are and everything else through its reader."""
+        found: dict[str, set[Path]] = {}
+        for path in paths:
+            with self._failing_as(path):
+                if path == _STDIN:
+                    self._take_export("standard input", self._invocation.stdin)
+                else:
+                    self._find(Path(path), agent, found)
+        for file in sorted(found.pop(EXPORT_AGENT, ())):
+            with self._failing_as(str(file)), file.open(encoding="utf-8", newline="\n") as lines:
+                self._take_export(str(file), lines)
+        for reader in self._readers:
+            if reader.agent in found:
+                self._take_transcripts(reader, sorted(found[reader.agent]))
+
+    def _find(self, path: Path, agent: str | None, found: dict[str, set[Path]]) -> None:
+        """Adds the transcripts in `path`; in a directory no file keeps the others from it."""
+        if not path.is_dir():
+            self._recognise(path, agent, found)
+            return
+        before = sum(map(len, found.values()))
+        own: dict[str, set[Path]] = {}
+        for file in _files_below(path):
+            with self._failing_as(str(file)), contextlib.suppress(Refused):
+                self._recognise(file, None, own)
+        for owner, files in own.items():
+            if agent in {None, owner}:
+                found.setdefault(owner, set()).update(files)
+        if sum(map(len, found.values())) == before:
+            raise NotFound("holds no transcript that turnmark knows and that was not named before")
+
+    def _recognise(self, file: Path, agent: str | None, found: dict[str, set[Path]]) -> None:
+        for one in find_transcripts([file], readers=self._readers, agent=agent).found:
+            found.setdefault(one.agent, set()).update(one.paths)
+
+    def _take_export(self, name: str, lines: Iterable[str]) -> None:
+        for number, session in enumerate(split_sessions(lines), start=1):
+            self._send(name if number == 1 else f"{name}, session {number}", session)
+
+    def _take_transcripts(self, reader: Reader, files: Sequence[Path]) -> None:
+        """Sends a set of transcripts; they are read whole, as one may point into another."""
+        with (
+            self._failing_as(reader.agent),
+            self._invocation.progress(f"{reader.agent}:") as bar,
+        ):
+            bar.show(0, None, f"reading {count(len(files), 'file')}")
+            sessions = list(reader.read(files))
+            for number, read in enumerate(sessions):
+                bar.show(number, len(sessions), read.title or read.session)
+                self._warn(read)
+                self._send(read.session, lines_of(read))
+
+    def _send(self, name: str, lines: Iterable[str]) -> None:
+        with self._failing_as(name):
+            answer = self._client.import_lines(lines)
+            self.tally.sessions += 1
+            self.tally.turns += answer["turns"]
+            self.tally.new += answer["new"]
+
+    def _warn(self, read: ReadSession) -> None:
+        for warning in read.warnings:
+            self.tally.unread += 1
+            if self.tally.unread <= _NAMED:
+                place = f"{warning.file}:{warning.line}" if warning.line else warning.file
+                self._invocation.note(one_line(f"{place}: {warning.reason}"))
+
+    @contextlib.contextmanager
+    def _failing_as(self, name: str) -> Generator[None]:
+        """Records what fails inside as `name`'s failure, and lets the others go on."""
+        try:
+            yield
+        except (DaemonNotRunning, ConnectionLost):
+            raise  # nothing after it could be sent either
+        except (TurnmarkError, OSError, UnicodeDecodeError) as error:
+            self.tally.failed.append({"name": name, "reason": _reason(error)})
+
+
+def _files_below(directory: Path) -> Iterator[Path]:
+    """Yields the regular files below, sorted; links would lead out, or to the same file twice."""
+    for folder, folders, names in os.walk(directory):
+        folders.sort()
+        paths = (Path(folder, name) for name in sorted(names))
+        yield from (path for path in paths if path.is_file() and not path.is_symlink())
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TurnmarkError):
+        return error.message
+    if isinstance(error, UnicodeDecodeError):
+        return f"is not UTF-8 at byte {error.start}"
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _report(invocation: Invocation, tally: Tally) -> None:
+    """Prints the summary, and each failure beside it."""
+    for failure in tally.failed:
+        invocation.note(f"turnmark: {failure['name']}: {one_line(failure['reason'])}")
+    if invocation.as_json:
+        invocation.print_json(tally)
+        return
+    sizes = f"{count(tally.turns, 'turn')}, {tally.new:,} new"
+    unread = f"; {count(tally.unread, 'record')} could not be read" if tally.unread else ""
+    failed = f"; {len(tally.failed):,} failed" if tally.failed else ""
+    invocation.print(f"{count(tally.sessions, 'session')}: {sizes}{unread}{failed}.")

@@ -1,0 +1,156 @@
+"""One call of a command: its options, its streams, and its connection to the daemon."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TextIO
+
+import msgspec
+
+from turnmark import terminal
+from turnmark_events.errors import Refused
+
+if TYPE_CHECKING:
+    from turnmark.client_sync import SyncClient
+
+
+class WrongUse(Exception):
+    """The command line can't be understood; the message is for whoever typed it."""
+
+
+class Invocation:
+    """What a command gets to work with.
+
+    `options` are the parsed arguments; `environ` is the process's environment, read nowhere else.
+    """
+
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        *,
+        environ: Mapping[str, str],
+        stdin: TextIO,
+        stdout: TextIO,
+        stderr: TextIO,
+    ) -> None:
+        self.options = options
+        self.environ = environ
+        self.stdin = stdin
+        self.stdout = stdout
+        self.stderr = stderr
+        self.ink = terminal.Ink(color=terminal.wants_color(stdout, environ))
+        self.columns = terminal.columns_of(stdout, environ)
+        self._client: SyncClient | None = None
+
+    @property
+    def as_json(self) -> bool:
+        """Says whether a machine reads the answer."""
+        return bool(self.options.json)
+
+    def print(self, *lines: str) -> None:
+        """Prints lines to standard output."""
+        self.stdout.writelines(f"{line}\n" for line in lines)
+
+    def print_json(self, value: object) -> None:
+        """Prints a value as one line of JSON."""
+        self.print(msgspec.json.encode(value).decode())
+
+    def print_text(self, text: str) -> None:
+        """Prints text that is not ours: as it is into a pipe, harmless to a terminal."""
+        shown = terminal.printable(text) if self.stdout.isatty() else text
+        self.stdout.write(shown if shown.endswith("\n") or not shown else f"{shown}\n")
+
+    def print_table(self, rows: Iterable[Iterable[str]]) -> None:
+        """Prints rows aligned below the first, which is the heading; cut only on a terminal."""
+        columns = self.columns if self.stdout.isatty() else None
+        heading, *rest = terminal.table([list(row) for row in rows], columns=columns)
+        self.print(self.ink.bold(heading), *rest)
+
+    def note(self, line: str) -> None:
+        """Prints a line beside the answer, to standard error; machines don't get it."""
+        if not self.as_json:
+            self.stderr.write(f"{line}\n")
+            self.stderr.flush()
+
+    def progress(self, what: str) -> terminal.ProgressBar:
+        """Returns a progress bar on standard error, silent where no person watches."""
+        columns = terminal.columns_of(self.stderr, self.environ)
+        return terminal.ProgressBar(self.stderr, what, columns=columns)
+
+    def read_stdin(self) -> str:
+        """Returns all of standard input.
+
+        Raises:
+            Refused: if it is not UTF-8.
+        """
+        raw = self.stdin.buffer.read()
+        try:
+            return raw.decode()
+        except UnicodeDecodeError as error:
+            raise Refused(f"standard input is not UTF-8 at byte {error.start}") from error
+
+    def client(self) -> SyncClient:
+        """Returns the connection to the daemon, made at the first call.
+
+        Raises:
+            DaemonNotRunning: if no daemon answers.
+        """
+        if self._client is None:
+            from turnmark.commands.connection import connect  # noqa: PLC0415 - serve needs none
+
+            self._client = connect(self.options, self.environ)
+        return self._client
+
+    def call(self, method: str, **params: Any) -> Any:
+        """Returns the daemon's answer; parameters that are None are left out.
+
+        Raises:
+            TurnmarkError: the daemon's own, as `turnmark.connect_sync` raises them.
+        """
+        given = {name: value for name, value in params.items() if value is not None}
+        return self.client().call(method, given)
+
+    def call_shown(self, what: str, method: str, **params: Any) -> Any:
+        """Returns the daemon's answer like `call`, with a progress bar while it is awaited."""
+        with self.progress(what) as bar:
+            return self.client().call(method, params, progress=bar.show)
+
+    def pages(self, method: str, **params: Any) -> Iterator[dict[str, Any]]:
+        """Yields every page of a list, following `next`."""
+        cursor: str | None = None
+        while True:
+            page = self.call(method, **params, cursor=cursor)
+            yield page
+            cursor = page.get("next")
+            if cursor is None:
+                return
+
+    def whole(self, method: str, key: str, **params: Any) -> dict[str, Any]:
+        """Returns a list's answer as if it had come in one page."""
+        first: dict[str, Any] = {}
+        rows: list[Any] = []
+        for page in self.pages(method, **params):
+            first = first or page
+            rows.extend(page[key])
+        return {name: value for name, value in first.items() if name != "next"} | {key: rows}
+
+    def close(self) -> None:
+        """Closes the connection, if there is one."""
+        if self._client is not None:
+            with contextlib.suppress(OSError):
+                self._client.close()
+
+
+def text_of(argument: str, what: str) -> str:
+    """Returns an argument that is sent as text.
+
+    Raises:
+        WrongUse: if the bytes that were typed are not UTF-8.
+    """
+    try:
+        return os.fsencode(argument).decode()
+    except UnicodeDecodeError as error:
+        raise WrongUse(f"{what} is not UTF-8 at byte {error.start}") from error

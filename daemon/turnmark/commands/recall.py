@@ -1,0 +1,80 @@
+"""`turnmark recall QUERY`: what memory knows about something, with where it comes from."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from turnmark.commands.invocation import Invocation, text_of
+from turnmark.commands.wording import Fields, local_time, source, speaker
+from turnmark.terminal import printable
+
+_INDENT = "   "
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.add_argument("query", metavar="QUERY", nargs="+", help="what to look for")
+    parser.add_argument("-k", type=int, metavar="N", help="at most this many hits (8)")
+    parser.add_argument("--session", metavar="SESSION", help="rank for a reader in this session")
+    parser.add_argument("--tip", metavar="ID", help="and on the branch that ends here")
+    parser.add_argument("--kinds", metavar="KINDS", help="block, turn or block,turn")
+    parser.add_argument("--topic", metavar="TOPIC", help="only this topic")
+    parser.add_argument("--speaker", metavar="NAME", help="only what this speaker said")
+    parser.add_argument("--since", metavar="TIME", help="only from then on")
+    parser.add_argument("--until", metavar="TIME", help="only up to then")
+    parser.add_argument("--project", metavar="PATH", help="only this project")
+    parser.add_argument("--history", action="store_true", help="superseded blocks, too")
+    parser.add_argument("--budget-tokens", type=int, metavar="N", help="at most this many tokens")
+    parser.add_argument("--mode", metavar="MODE", help="hybrid, lexical, dense or select")
+
+
+def run(invocation: Invocation) -> int:
+    """Prints the hits, best first."""
+    answer = invocation.call("memory.recall", **_params(invocation.options))
+    if invocation.as_json:
+        invocation.print_json(answer)
+    elif not answer["hits"]:
+        invocation.print("Memory holds nothing about that.")
+    else:
+        for number, hit in enumerate(answer["hits"], start=1):
+            _print_hit(invocation, number, hit)
+    return 0
+
+
+def _params(options: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "query": text_of(" ".join(options.query), "QUERY"),
+        "k": options.k,
+        "session": options.session,
+        "tip": options.tip,
+        "kinds": options.kinds.split(",") if options.kinds else None,
+        "topic": options.topic,
+        "speaker": options.speaker,
+        "since": options.since,
+        "until": options.until,
+        "project": options.project,
+        "history": options.history or None,
+        "budget_tokens": options.budget_tokens,
+        "mode": options.mode,
+    }
+
+
+def _print_hit(invocation: Invocation, number: int, hit: Fields) -> None:
+    ink = invocation.ink
+    first, *rest = printable(hit["text"]).splitlines() or [""]
+    invocation.print(f"{ink.accent(f'{number:>2}')} {ink.bold(first)}")
+    invocation.print(*(f"{_INDENT}{line}" for line in rest))
+    invocation.print(f"{_INDENT}{printable(_about(hit))}")
+    lines = [printable(source(one)) for one in hit.get("sources", ())]
+    invocation.print(*(ink.dim(f"{_INDENT}{line}") for line in lines))
+
+
+def _about(hit: Fields) -> str:
+    """Returns what the hit is, where it stands and how well it fits."""
+    parts = [hit["kind"], hit["ref"], hit.get("topic"), hit["branch"], f"score {hit['score']:.2f}"]
+    if not hit.get("sources"):
+        parts += [speaker(hit.get("speaker")), local_time(hit.get("time"))]
+    if hit.get("superseded_by"):
+        parts.append(f"superseded by {hit['superseded_by']}")
+    return " · ".join(part for part in parts if part)

@@ -1,0 +1,56 @@
+"""Which commands there are, in the order in which help lists them."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from typing import Protocol, cast
+
+from turnmark.commands.invocation import Invocation
+
+# Each command with its module under `turnmark.commands` and its line of help.
+_COMMANDS = {
+    "serve": ("serve", "run the daemon in the foreground"),
+    "demo": ("demo", "show the whole way on a conversation with branches, in a throw-away place"),
+    "status": ("status", "say whether all is well, and what to do if not"),
+    "sessions": ("sessions", "list the sessions"),
+    "tree": ("tree", "draw a session: its turns, head, tips and marks"),
+    "append": ("append", "add one turn to a session"),
+    "import": ("import_", "read transcripts of agents, or exports, into sessions"),
+    "export": ("export", "write a session as lines of JSON"),
+    "owed": ("owed", "list the turns that memory has not dealt with"),
+    "flush": ("flush", "write what is owed now"),
+    "recall": ("recall", "search memory"),
+    "show": ("show", "show a block, a source, a turn or a topic"),
+    "core": ("core", "print the page that is always in an agent's context"),
+    "topics": ("topics", "list the topics"),
+    "organize": ("organize", "tidy memory now, as every night"),
+    "watch": ("watch", "print events as they happen"),
+}
+
+
+class CommandModule(Protocol):
+    """What a module of this package offers."""
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Declares the arguments of the command."""
+        ...
+
+    def run(self, invocation: Invocation) -> int:
+        """Does the command's work and returns its exit code."""
+        ...
+
+
+def names() -> tuple[str, ...]:
+    """Returns the names of all commands."""
+    return tuple(_COMMANDS)
+
+
+def help_of(name: str) -> str:
+    """Returns the command's line of help."""
+    return _COMMANDS[name][1]
+
+
+def load(name: str) -> CommandModule:
+    """Imports the command's module."""
+    return cast("CommandModule", importlib.import_module(f"turnmark.commands.{_COMMANDS[name][0]}"))
