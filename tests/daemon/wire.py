@@ -67,6 +67,7 @@ class Stage:
     async def held(self, params: Anything, call: Call) -> Any:
         """Answers once its gate is open, and says when it runs, ends or is cancelled."""
         self.ran.append(f"begin {params.text}")
+        call.progress(0)
         self.started.setdefault(params.text, anyio.Event()).set()
         try:
             await self.gate(params.text).wait()

@@ -14,10 +14,10 @@ import structlog
 from anyio.abc import TaskGroup
 from msgspec import UNSET
 
+from turnmark.errors import CODES
 from turnmark.rpc.dispatch import Call, Dispatcher, Prepared, Send
 from turnmark.rpc.framing import FramingLost, LineBuffer, Oversize
 from turnmark.rpc.messages import (
-    CODES,
     INVALID_REQUEST,
     PARSE_ERROR,
     BadFrame,

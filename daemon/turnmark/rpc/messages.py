@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from turnmark.errors import CODES
 from turnmark.rpc.framing import limit_of, why_not_json
 from turnmark_events.errors import TurnmarkError
 
@@ -17,16 +18,6 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
-CODES: dict[str, int] = {
-    "not_found": -32001,
-    "conflict": -32002,
-    "stale": -32003,
-    "busy": -32004,
-    "refused": -32005,
-    "unavailable": -32006,
-    "gone": -32007,
-    "forgotten": -32008,
-}
 _EMPTY_OBJECT = Raw(b"{}")
 
 

@@ -16,9 +16,10 @@ import msgspec
 import structlog
 from anyio.abc import TaskStatus
 
+from turnmark.errors import CODES
 from turnmark.rpc.connection import Connection, ConnectionStatistics, Peer
 from turnmark.rpc.dispatch import Dispatcher, Method
-from turnmark.rpc.messages import CODES, Failure, FailureAnswer, encode
+from turnmark.rpc.messages import Failure, FailureAnswer, encode
 from turnmark_events.errors import Refused, Unavailable
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)

@@ -1,0 +1,129 @@
+"""Where things are: state, workspace, socket and configuration, each with its overrides.
+
+The order is the same for all four: what was given by hand, the variable TURNMARK_…, the
+configuration, what systemd set up, the XDG directories, the home directory. Nothing is created or
+opened here, apart from reading `socket.path`. Empty variables count as unset, and so do XDG ones
+that are not absolute, as the XDG specification wants.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+SOCKET_NAME = "turnmark.sock"
+SOCKET_PATH_FILE = "socket.path"
+
+Environment = Mapping[str, str]
+Given = str | os.PathLike[str] | None
+
+
+def state_dir(
+    given: Given = None, *, configured: Given = None, environ: Environment | None = None
+) -> Path:
+    """Returns the directory of `sessions.db`, the lock and `socket.path`."""
+    env = os.environ if environ is None else environ
+    chosen = _chosen(given, env.get("TURNMARK_STATE"), configured, env)
+    return (
+        chosen
+        or _systemd(env, "STATE_DIRECTORY")
+        or _xdg(env, "XDG_STATE_HOME", ".local/state") / "turnmark"
+    )
+
+
+def workspace_dir(
+    given: Given = None, *, configured: Given = None, environ: Environment | None = None
+) -> Path:
+    """Returns the root of the Markdown memory."""
+    env = os.environ if environ is None else environ
+    chosen = _chosen(given, env.get("TURNMARK_WORKSPACE"), configured, env)
+    return chosen or _xdg(env, "XDG_DATA_HOME", ".local/share") / "turnmark" / "memory"
+
+
+def socket_path(
+    given: Given = None,
+    *,
+    state: Path,
+    configured: Given = None,
+    environ: Environment | None = None,
+) -> Path:
+    """Returns the path that a daemon with this `state` listens on."""
+    env = os.environ if environ is None else environ
+    chosen = _chosen(given, env.get("TURNMARK_SOCKET"), configured, env)
+    return chosen or next(iter(_runtime_sockets(env)), state / SOCKET_NAME)
+
+
+def config_path(given: Given = None, *, environ: Environment | None = None) -> Path:
+    """Returns the configuration file; it need not exist."""
+    env = os.environ if environ is None else environ
+    chosen = _chosen(given, env.get("TURNMARK_CONFIG"), None, env)
+    return chosen or _xdg(env, "XDG_CONFIG_HOME", ".config") / "turnmark" / "config.toml"
+
+
+def client_sockets(
+    given: Given = None, *, state: Given = None, environ: Environment | None = None
+) -> list[Path]:
+    """Returns the sockets that a client tries, in order; reads `<state>/socket.path`.
+
+    A socket that was named, by argument or by TURNMARK_SOCKET, is the only one: no other daemon
+    answers in its place. A `state` that was given by hand goes before the runtime directory.
+    """
+    env = os.environ if environ is None else environ
+    named = _chosen(given, env.get("TURNMARK_SOCKET"), None, env)
+    if named is not None:
+        return [named]
+    recorded = recorded_socket(state_dir(state, environ=env))
+    found = [] if recorded is None else [recorded]
+    runtime = _runtime_sockets(env)
+    return list(dict.fromkeys(found + runtime if state is not None else runtime + found))
+
+
+def recorded_socket(state: Path) -> Path | None:
+    """Returns what the daemon of this state directory wrote that it listens on, if it did."""
+    try:
+        text = (state / SOCKET_PATH_FILE).read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return None  # no daemon ever ran here, or it is another user's: the caller tries others
+    path = text.removesuffix("\n")
+    return Path(path) if path else None
+
+
+def _chosen(given: Given, variable: str | None, configured: Given, env: Environment) -> Path | None:
+    for choice in (given, variable, configured):
+        if choice is not None and os.fspath(choice):
+            return Path(os.path.abspath(_at_home(os.fspath(choice), env)))  # noqa: PTH100 - keeps symlinks
+    return None
+
+
+def _at_home(path: str, env: Environment) -> str:
+    if path == "~" or path.startswith("~/"):
+        return str(_home(env)) + path[1:]
+    return path
+
+
+def _runtime_sockets(env: Environment) -> list[Path]:
+    found: list[Path] = []
+    own = _systemd(env, "RUNTIME_DIRECTORY")
+    if own is not None:
+        found.append(own / SOCKET_NAME)
+    runtime = env.get("XDG_RUNTIME_DIR", "")
+    if runtime.startswith("/"):
+        found.append(Path(runtime) / "turnmark" / SOCKET_NAME)
+    return found
+
+
+def _systemd(env: Environment, name: str) -> Path | None:
+    # systemd joins several directories with colons; ours is the first.
+    first = env.get(name, "").split(":")[0]
+    return Path(first) if first else None
+
+
+def _xdg(env: Environment, name: str, default: str) -> Path:
+    given = env.get(name, "")
+    return Path(given) if given.startswith("/") else _home(env) / default
+
+
+def _home(env: Environment) -> Path:
+    home = env.get("HOME", "")
+    return Path(home) if home.startswith("/") else Path.home()

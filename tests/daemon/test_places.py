@@ -1,0 +1,83 @@
+"""Places: each has one order of overrides, and clients find the daemon that is meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from turnmark.places import client_sockets, config_path, socket_path, state_dir, workspace_dir
+
+HOME = {"HOME": "/home/ada"}
+XDG = HOME | {
+    "XDG_STATE_HOME": "/x/state",
+    "XDG_DATA_HOME": "/x/data",
+    "XDG_CONFIG_HOME": "/x/config",
+    "XDG_RUNTIME_DIR": "/run/user/1",
+}
+
+
+def test_defaults_are_in_the_home_directory() -> None:
+    """Without any variable everything is where XDG puts it."""
+    assert state_dir(environ=HOME) == Path("/home/ada/.local/state/turnmark")
+    assert workspace_dir(environ=HOME) == Path("/home/ada/.local/share/turnmark/memory")
+    assert config_path(environ=HOME) == Path("/home/ada/.config/turnmark/config.toml")
+    assert socket_path(state=Path("/s"), environ=HOME) == Path("/s/turnmark.sock")
+
+
+def test_xdg_directories_are_followed() -> None:
+    """The four XDG variables move the four places."""
+    assert state_dir(environ=XDG) == Path("/x/state/turnmark")
+    assert workspace_dir(environ=XDG) == Path("/x/data/turnmark/memory")
+    assert config_path(environ=XDG) == Path("/x/config/turnmark/config.toml")
+    assert socket_path(state=Path("/s"), environ=XDG) == Path("/run/user/1/turnmark/turnmark.sock")
+
+
+def test_relative_and_empty_variables_are_ignored() -> None:
+    """The XDG specification calls relative paths invalid; empty means unset."""
+    environ = HOME | {"XDG_STATE_HOME": "state", "TURNMARK_STATE": "", "XDG_RUNTIME_DIR": ""}
+    assert state_dir("", environ=environ) == Path("/home/ada/.local/state/turnmark")
+    assert socket_path(state=Path("/s"), environ=environ) == Path("/s/turnmark.sock")
+
+
+def test_systemd_directories_come_before_xdg() -> None:
+    """Under a unit the directories are systemd's, the first of several."""
+    environ = XDG | {
+        "STATE_DIRECTORY": "/var/lib/turnmark:/var/lib/other",
+        "RUNTIME_DIRECTORY": "/run/turnmark",
+    }
+    assert state_dir(environ=environ) == Path("/var/lib/turnmark")
+    assert socket_path(state=Path("/s"), environ=environ) == Path("/run/turnmark/turnmark.sock")
+
+
+def test_argument_beats_variable_beats_configuration_beats_systemd() -> None:
+    """One order for all: hand, environment, file, system."""
+    environ = XDG | {"STATE_DIRECTORY": "/var/lib/turnmark"}
+    assert state_dir(configured="/c", environ=environ) == Path("/c")
+    environ |= {"TURNMARK_STATE": "/v"}
+    assert state_dir(configured="/c", environ=environ) == Path("/v")
+    assert state_dir("~/我的状态", configured="/c", environ=environ) == Path("/home/ada/我的状态")
+
+
+def test_client_takes_only_the_socket_that_was_named() -> None:
+    """No other daemon answers in the place of the one that was asked for."""
+    environ = XDG | {"TURNMARK_SOCKET": "/v.sock"}
+    assert client_sockets("/a.sock", environ=environ) == [Path("/a.sock")]
+    assert client_sockets(environ=environ) == [Path("/v.sock")]
+
+
+def test_client_tries_the_runtime_directory_then_what_the_daemon_wrote(tmp_path: Path) -> None:
+    """The order of the interface; a state that was given by hand is asked first."""
+    (tmp_path / "socket.path").write_text("/else/where.sock\n")
+    runtime, written = Path("/run/user/1/turnmark/turnmark.sock"), Path("/else/where.sock")
+    environ = XDG | {"TURNMARK_STATE": str(tmp_path)}
+    assert client_sockets(environ=environ) == [runtime, written]
+    assert client_sockets(state=tmp_path, environ=XDG) == [written, runtime]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\n"])
+def test_client_passes_over_a_state_without_a_socket(tmp_path: Path, content: bytes | None) -> None:
+    """A state directory in which no daemon ever ran adds nothing."""
+    if content is not None:
+        (tmp_path / "socket.path").write_bytes(content)
+    assert client_sockets(state=tmp_path, environ=HOME) == []
