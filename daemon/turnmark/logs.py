@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import re
-from typing import TextIO
+from typing import Any, TextIO
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
@@ -22,7 +22,7 @@ _PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}
 # of characters that stand for bytes of a file name that is not UTF-8.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 # A traceback has lines of its own; the renderer puts it below the line it belongs to.
-_MANY_LINES = frozenset({"exception", "stack", "exc_info"})
+_MANY_LINES = frozenset({"exception", "stack"})
 
 
 def configure(
@@ -63,7 +63,7 @@ def _renderers(stream: TextIO, *, colors: bool, journal: bool) -> list[Processor
             # The default shows the locals of every frame where rich is installed: turn text.
             exception_formatter=structlog.dev.plain_traceback,
         )
-        return [_printable, console]
+        return [structlog.processors.format_exc_info, _printable, console]
     return [structlog.processors.format_exc_info, _with_priority if journal else _as_json]
 
 
@@ -84,12 +84,14 @@ def _is_journal(stream: TextIO, journal_stream: str | None) -> bool:
 
 def _printable(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Returns the event with every string on one line; other values are shown by their `repr`."""
-    return {
-        key: _UNPRINTABLE.sub(_escaped, value)
-        if isinstance(value, str) and key not in _MANY_LINES
-        else value
-        for key, value in event.items()
-    }
+    return {key: _on_lines(key, value) for key, value in event.items()}
+
+
+def _on_lines(key: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    kept = "\n" if key in _MANY_LINES else None
+    return _UNPRINTABLE.sub(lambda found: found[0] if found[0] == kept else _escaped(found), value)
 
 
 def _as_json(_logger: WrappedLogger, _method: str, event: EventDict) -> str:

@@ -130,6 +130,23 @@ def test_writes_for_a_person_on_a_terminal(colors: bool) -> None:
     assert "会话" in shown
 
 
+def test_shows_a_traceback_in_lines_that_steer_nothing() -> None:
+    """On a terminal a traceback keeps its lines, and no escape sequence of its message."""
+    controller, terminal = pty.openpty()
+    with os.fdopen(terminal, "w") as stream, os.fdopen(controller, "rb") as screen:
+        logs.configure(stream, colors=False)
+        try:
+            raise ValueError("\x1b]0;名字\x07")  # noqa: TRY301 - the traceback is what is tested
+        except ValueError:
+            structlog.get_logger().exception("batch_failed")
+        lines = [screen.readline().decode()]
+        while not lines[-1].startswith("ValueError"):
+            lines.append(screen.readline().decode())
+    assert "batch_failed" in lines[0]
+    assert len(lines) > 2
+    assert lines[-1].strip() == "ValueError: \\u001b]0;名字\\u0007"
+
+
 def test_does_nothing_when_imported() -> None:
     """Importing the module configures nothing; only `configure` does."""
     assert not structlog.is_configured()
