@@ -34,7 +34,7 @@ class TranscriptSet:
     """Resolves a set of files once; read-only afterwards.
 
     A row's identity is its uuid, or that of the record that it copies. `rows` maps it to its first
-    occurrence, originals before copies and origins before forks; `parents` to the identity of the
+    occurrence, origins before their forks; `parents` to the identity of the
     parent; `spawn_parents` holds the parents of sub-agents' rows that lie with somebody else.
     """
 
@@ -75,14 +75,11 @@ class TranscriptSet:
         return _agent_session(row.session, row.agent_id or self._inline_agents[row_id])
 
     def _choose_rows(self) -> dict[str, Row]:
-        originals: dict[str, Row] = {}
-        copies: dict[str, Row] = {}
+        chosen: dict[str, Row] = {}
         for file in self.files:
             for row in file.rows:
-                chosen = originals if row.copy_of is None else copies
                 chosen.setdefault(self.canonical(row.uuid), row)
-        only_copies = {row_id: row for row_id, row in copies.items() if row_id not in originals}
-        return originals | only_copies
+        return chosen
 
     def _cut_spawns(self) -> dict[str, str]:
         spawned: dict[str, str] = {}

@@ -99,7 +99,7 @@ def test_a_named_agent_takes_named_files_and_filters_directories(tmp_path: Path)
     write(tmp_path / "d" / "2.jsonl", [{"type": "turnmark-export"}])
     findings = find_transcripts([odd, tmp_path / "d"], readers=READERS, agent="claude-code")
     assert _found(findings) == {"claude-code": ["1.jsonl", "odd.jsonl"]}
-    with pytest.raises(Refused, match="nobody.*claude-code"):
+    with pytest.raises(Refused, match=r"nobody.*claude-code"):
         find_transcripts([odd], readers=READERS, agent="nobody")
 
 
