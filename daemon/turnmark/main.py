@@ -11,7 +11,7 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NoReturn, TextIO
 
 from turnmark.commands import registry
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain(f"{error}; see turnmark --help", "wrong_use", as_json="--json" in words)
         return WRONG_USE
     except TurnmarkError as error:
-        _complain(error.message, error.kind, as_json="--json" in words, **error.facts)
+        _complain(error.message, error.kind, as_json="--json" in words, facts=error.facts)
         return _exit_code(error)
     except BrokenPipeError:
         _drop_output()
@@ -191,12 +191,14 @@ def _exit_code(error: TurnmarkError) -> int:
     return codes[0] if codes else FAILED
 
 
-def _complain(message: str, kind: str, *, as_json: bool, **facts: object) -> None:
+def _complain(
+    message: str, kind: str, *, as_json: bool, facts: Mapping[str, object] | None = None
+) -> None:
     """Prints what is wrong to standard error: one line, or one JSON object."""
     import msgspec  # noqa: PLC0415 - every command that comes so far has it already
 
     if as_json:
-        error = {"kind": kind, "message": message, **facts}
+        error = {**(facts or {}), "kind": kind, "message": message}
         line = msgspec.json.encode({"error": error}, enc_hook=str).decode()
     else:
         line = f"turnmark: {' '.join(message.split())}"
