@@ -17,8 +17,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from datetime import datetime
-from typing import Literal
 
 import msgspec
 import structlog
@@ -28,17 +26,26 @@ from turnmark_memory import durable
 from turnmark_memory.labels import LABEL_DIGITS, label_of
 from turnmark_memory.model import Evidence
 from turnmark_memory.rooted import names_in
+from turnmark_memory.source_line import (
+    FORGOTTEN_LINE,
+    ArchivedTurn,
+    archived,
+    decode_line,
+    encode_line,
+)
 from turnmark_memory.source_map import FileState, Place, SourceMap
 from turnmark_memory.workspace import STAGING, Workspace
-from turnmark_session_store.model import Speaker
+
+__all__ = ["Archive", "ArchivedTurn", "SourceLine"]
 
 log = structlog.get_logger(__name__)
 
-FORGOTTEN_LINE = b'{"forgotten":true}\n'
 # BLAKE2b with a digest of 32 bytes: two labels of this length are two turns with one key.
 _LABEL_HEX_LIMIT = 64
 _FORGET_PREFIX = "forget-"
 _CHUNK_BYTES = 1 << 20
+# Lines that a scan reads at once.
+_SCAN_GROUP = 500
 # Places are written to the map in such groups while a file is read again.
 _REINDEX_GROUP = 2000
 
@@ -51,26 +58,6 @@ class SourceLine(msgspec.Struct, frozen=True, kw_only=True):
     line: int
 
 
-class ArchivedTurn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line of the archive."""
-
-    label: str
-    namespace: str
-    id: str
-    session: str
-    agent: str
-    role: Literal["user", "assistant"]
-    time: datetime
-    text: str
-    project: str | None = None
-    speaker: Speaker | None = None
-    tokens: int | None = None
-
-
-_encoder = msgspec.json.Encoder()
-_decoder: msgspec.json.Decoder[ArchivedTurn] = msgspec.json.Decoder(ArchivedTurn)
-
-
 class Archive:
     """The archive of one workspace. Close it before the workspace."""
 
@@ -79,6 +66,8 @@ class Archive:
         self._workspace = workspace
         self._tree = workspace.tree
         self._mutex = threading.RLock()
+        # Files written anew since the start; tells a scan that its offset is no longer good.
+        self._rewrites = 0
         self._map = SourceMap(workspace.root)
         with durable.disk_errors("open the archive"):
             self._erase_displaced()
@@ -127,7 +116,7 @@ class Archive:
                 label = self._free_label(turn, taken)
                 taken[label] = key
                 path = self._workspace.source_file(turn.agent, turn.session)
-                fresh.setdefault(path, []).append(_archived(turn, label))
+                fresh.setdefault(path, []).append(archived(turn, label))
             for path, lines in fresh.items():
                 for place in self._append_to(path, lines):
                     found[place.namespace, place.id] = _line(place)
@@ -157,10 +146,13 @@ class Archive:
             return turn
 
     def scan(self) -> Iterator[tuple[SourceLine, ArchivedTurn]]:
-        """Yields every archived turn, file by file; what is appended meanwhile may be missing."""
+        """Yields every archived turn, file by file; what is appended meanwhile may be missing.
+
+        Other calls, `forget` included, get their turn between groups of lines.
+        """
         for path, _ in self._workspace.source_files():
-            for line, _, content in self._lines(path):
-                turn = _decoded(content)
+            for line, content in self._groups(path):
+                turn = decode_line(content)
                 if turn is not None:
                     yield SourceLine(label=turn.label, path=path, line=line), turn
 
@@ -211,7 +203,7 @@ class Archive:
         raise Unavailable(f"No label is free for turn {turn.id!r}; run `turnmark doctor`.")
 
     def _append_to(self, path: str, turns: list[ArchivedTurn]) -> list[Place]:
-        encoded = [_encoded(turn) + b"\n" for turn in turns]
+        encoded = [encode_line(turn) for turn in turns]
         with self._tree.parent(path, create=True) as (dir_fd, _):
             fd = self._tree.open(path, os.O_RDWR | os.O_APPEND, create=True)
             try:
@@ -232,7 +224,7 @@ class Archive:
         lines = 0
         for line, offset, content in self._lines(path):
             lines = line
-            turn = _decoded(content)
+            turn = decode_line(content)
             if turn is None:
                 if content + b"\n" != FORGOTTEN_LINE:
                     log.warning("source_line_unreadable", path=path, line=line)
@@ -248,6 +240,8 @@ class Archive:
             os.close(fd)
 
     def _cut_torn_end(self, path: str) -> None:
+        with self._tree.parent(path) as (dir_fd, _):
+            os.fsync(dir_fd)
         fd = self._tree.open(path, os.O_RDWR)
         try:
             size = os.fstat(fd).st_size
@@ -255,7 +249,9 @@ class Archive:
             if whole < size:
                 log.warning("torn_source_line_cut", path=path, bytes=size - whole)
                 os.ftruncate(fd, whole)
-                os.fsync(fd)
+            # Lines of a killed process can be read and yet not be on the disk; from now on they
+            # count as archived.
+            os.fsync(fd)
         finally:
             os.close(fd)
 
@@ -268,6 +264,29 @@ class Archive:
                     yield number, offset, line[:-1]
                 offset += len(line)
 
+    def _groups(self, path: str) -> Iterator[tuple[int, bytes]]:
+        """Yields (line number, line) as `_lines` does, without a descriptor kept in between.
+
+        `forget` overwrites the file that it replaces: who went on reading it would miss turns.
+        """
+        line = offset = 0
+        rewrites = -1
+        while True:
+            with self._mutex, os.fdopen(self._tree.open(path), "rb") as file:
+                if rewrites == self._rewrites:
+                    file.seek(offset)
+                else:
+                    for _ in range(line):
+                        file.readline()
+                rewrites = self._rewrites
+                group = [file.readline() for _ in range(_SCAN_GROUP)]
+                offset = file.tell()
+            for content in group:
+                if not content.endswith(b"\n"):
+                    return
+                line += 1
+                yield line, content[:-1]
+
     def _read_place(self, place: Place | None) -> ArchivedTurn | None:
         if place is None:
             return None
@@ -276,7 +295,7 @@ class Archive:
         except FileNotFoundError:
             return None
         try:
-            return _decoded(os.pread(fd, place.length, place.offset).removesuffix(b"\n"))
+            return decode_line(os.pread(fd, place.length, place.offset).removesuffix(b"\n"))
         finally:
             os.close(fd)
 
@@ -296,6 +315,7 @@ class Archive:
                 os.fsync(copy.fileno())
             durable.exchange_names(staging_fd, staged, dir_fd, name)
             os.fsync(dir_fd)
+        self._rewrites += 1
         self._erase_displaced()
         self._reindex(path)
 
@@ -333,41 +353,6 @@ def _end_of_last_line(fd: int, size: int) -> int:
             return start + at + 1
         end = start
     return 0
-
-
-def _archived(turn: Evidence, label: str) -> ArchivedTurn:
-    speaker = None
-    if turn.speaker_id is not None or turn.speaker_name is not None:
-        speaker = Speaker(id=turn.speaker_id, name=turn.speaker_name)
-    return ArchivedTurn(
-        label=label,
-        namespace=turn.namespace,
-        id=turn.id,
-        session=turn.session,
-        agent=turn.agent,
-        project=turn.project,
-        role=turn.role,
-        speaker=speaker,
-        time=turn.time,
-        text=turn.text,
-        tokens=turn.tokens,
-    )
-
-
-def _encoded(turn: ArchivedTurn) -> bytes:
-    try:
-        return _encoder.encode(turn)
-    except UnicodeEncodeError:
-        # Half of a surrogate pair has no UTF-8; it becomes "?" so that the rest is kept.
-        text = turn.text.encode("utf-8", "replace").decode()
-        return _encoder.encode(msgspec.structs.replace(turn, text=text))
-
-
-def _decoded(line: bytes) -> ArchivedTurn | None:
-    try:
-        return _decoder.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
 
 
 def _line(place: Place) -> SourceLine:

@@ -106,9 +106,9 @@ def exchange(
         Refused: if a path leaves the workspace or leads to something else than a regular file;
             files before it are in place, and a repetition after a repair goes on.
         Unavailable: if the disk fails, or somebody saves without pause; as above.
+        ValueError: if two of `files` have one path.
     """
-    for file in files:
-        _check_path(file.path)
+    _check_paths(files)
     install = _install_name(files, stamp)
     with (
         durable.disk_errors("install into the workspace"),
@@ -233,6 +233,8 @@ class _FileExchange:
         content = now
         for slot, theirs in slots:
             content = self._merge_in(slot, theirs, content)
+        if content == now:
+            return self._placed(dir_fd, "merged", content)
         return self._put(dir_fd, name, content, outcome="merged")
 
     def _put(
@@ -346,10 +348,13 @@ def _digest(content: bytes | None) -> str | None:
     return None if content is None else digest_of(content)
 
 
-def _check_path(path: str) -> None:
-    parts = parts_of(path)
-    if not parts or parts[0] in (PRIVATE, SOURCES):
-        raise Refused(f"{path!r} is no file that an install may write.", path=path)
+def _check_paths(files: Sequence[StagedFile]) -> None:
+    if len({file.path for file in files}) < len(files):
+        raise ValueError("an install names a file twice")
+    for path in (file.path for file in files):
+        parts = parts_of(path)
+        if not parts or parts[0] in (PRIVATE, SOURCES):
+            raise Refused(f"{path!r} is no file that an install may write.", path=path)
 
 
 def _install_name(files: Sequence[StagedFile], stamp: RevisionStamp | None) -> str:

@@ -8,7 +8,6 @@ a model gives becomes a path unchanged unless it is harmless on every common fil
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import secrets
@@ -25,6 +24,7 @@ import structlog
 
 from turnmark_events.errors import Refused, Unavailable
 from turnmark_memory import durable
+from turnmark_memory.file_names import TOPIC_LIMIT_BYTES, folded, is_topic_name, safe_name
 from turnmark_memory.rooted import Rooted, names_in, parts_of
 from turnmark_session_store.place_lock import PlaceLock, hold_lock
 
@@ -49,16 +49,6 @@ _LAYOUT = (
     STAGING,
     REVISIONS,
 )
-
-# File systems allow 255 bytes; `.jsonl`, a hash and temporary suffixes must fit beside the name.
-NAME_LIMIT_BYTES = 200
-# 48 bits: two of a million odd names share a suffix with a chance of one in 500.
-_SUFFIX_HEX = 12
-_SUFFIXED = re.compile(rf"~[0-9a-f]{{{_SUFFIX_HEX}}}$")
-# Names that some systems give to devices, whatever their ending.
-_DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?")
-# Characters with a meaning in links between topics or on some file system.
-_NOT_IN_TOPICS = frozenset('\\:*?"<>|#^[]')
 
 
 class _Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,10 +163,10 @@ class Workspace:
             Refused: if a component could be unsafe or unreadable on a common file system.
         """
         parts = parts_of(unicodedata.normalize("NFC", topic))
-        if not parts or any(not _is_topic_name(part) for part in parts):
+        if not parts or any(not is_topic_name(part) for part in parts):
             raise Refused(
                 f"{topic!r} can't be a topic: use letters, digits, spaces, `-`, `_` and `.`, "
-                f"in names of at most {NAME_LIMIT_BYTES} bytes.",
+                f"in names of at most {TOPIC_LIMIT_BYTES} bytes.",
                 topic=topic,
             )
         path = TOPICS
@@ -236,58 +226,13 @@ class Workspace:
             return name
         if name in names:
             return name
-        folded = _folded(name)
-        return next((there for there in sorted(names) if _folded(there) == folded), name)
+        wanted = folded(name)
+        return next((there for there in sorted(names) if folded(there) == wanted), name)
 
 
 def source_path(agent: str, session: str) -> str:
     """Returns `sources/<agent>/<session>.jsonl` with both names made safe."""
     return f"{SOURCES}/{safe_name(agent)}/{safe_name(session)}.jsonl"
-
-
-def safe_name(name: str) -> str:
-    """Returns a file name for an arbitrary string: the string itself if it is harmless.
-
-    Otherwise what is harmless of it, `~` and 12 hex digits of its hash. Two strings get two
-    names, also where the file system ignores case or Unicode form; a name is at most
-    `NAME_LIMIT_BYTES` long.
-    """
-    kept = "".join(c if c.isalnum() or c in "._-" else "_" for c in _folded(name))
-    if kept == name and _is_harmless(name):
-        return name
-    raw = name.encode("utf-8", "surrogatepass")
-    suffix = "~" + hashlib.blake2b(raw, digest_size=_SUFFIX_HEX // 2).hexdigest()
-    kept = kept.lstrip(".-").encode()[: NAME_LIMIT_BYTES - len(suffix)].decode("utf-8", "ignore")
-    return kept + suffix
-
-
-def _is_harmless(name: str) -> bool:
-    return (
-        bool(name)
-        and name[0] not in ".-"
-        and name[-1] != "."
-        and len(name.encode()) <= NAME_LIMIT_BYTES
-        and not _SUFFIXED.search(name)
-        and not _DEVICE.fullmatch(name)
-    )
-
-
-def _is_topic_name(name: str) -> bool:
-    return (
-        name[0] not in ".-"
-        and name == name.strip()
-        and name[-1] != "."
-        and name.isprintable()
-        and not _NOT_IN_TOPICS.intersection(name)
-        and len(name.encode()) <= NAME_LIMIT_BYTES
-        and not _DEVICE.fullmatch(name.casefold())
-    )
-
-
-def _folded(name: str) -> str:
-    # Folding can denormalise and normalising can unfold; twice is stable.
-    once = unicodedata.normalize("NFC", name.casefold())
-    return unicodedata.normalize("NFC", once.casefold())
 
 
 def _identity(tree: Rooted) -> WorkspaceId:

@@ -257,6 +257,17 @@ def test_crash_while_forgetting_is_finished_by_the_next(
         assert list((workspace.root / ".turnmark/staging").iterdir()) == []
 
 
+def test_scan_goes_on_through_a_forgetting(archive: Archive) -> None:
+    """A file that is written anew under a scan is read on from the same line."""
+    lines = archive.append([turn(number) for number in range(1300)])
+    scan = archive.scan()
+    seen = [next(scan)[1].id for _ in range(10)]
+    assert archive.forget([lines[3].label, lines[1200].label]) == 2
+    archive.append([turn(1300)])
+    seen += [archived.id for _, archived in scan]
+    assert seen == [f"t{number}" for number in range(1301) if number != 1200]
+
+
 def test_sessions_with_odd_names_stay_apart(workspace: Workspace, archive: Archive) -> None:
     """Names that are no file names, and twins."""
     names = ["../../x", "Sess", "sess", "会话", "a/b", "a_b", ""]

@@ -309,6 +309,12 @@ def test_odd_file_is_refused_before_anything_moves(workspace: Workspace) -> None
         exchange(workspace, [staged(None, b"x\n")], never)
 
 
+def test_file_named_twice_is_a_bug(workspace: Workspace) -> None:
+    """The second one's base could not hold."""
+    with pytest.raises(ValueError, match="twice"):
+        exchange(workspace, [staged(None, b"1\n"), staged(None, b"2\n")], never)
+
+
 @pytest.mark.parametrize("path", ["../x.md", "/etc/x", ".turnmark/lock", "sources/a/b.jsonl", ""])
 def test_path_outside_is_refused(workspace: Workspace, path: str) -> None:
     """Neither the outside nor evidence nor bookkeeping is an install's to write."""
