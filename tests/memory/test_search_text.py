@@ -1,0 +1,126 @@
+"""Terms of documents and questions, in any script."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import apsw
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from turnmark_memory.search_text import fold, match_any, query_of, terms_of, time_terms
+
+MIXED = st.text(
+    alphabet=st.one_of(
+        st.characters(codec="utf-8"),
+        st.sampled_from(
+            "的我是在了吗哪里什么后端服务工作今天2026年8月9日 -/,.'\"*()^:{}\x00abcMay"
+        ),
+    ),
+    max_size=60,
+)
+
+
+def names(text: str) -> set[str]:
+    return {term for unit in query_of(text).units if unit.name for term in unit.full}
+
+
+@pytest.mark.parametrize(
+    ("question", "term"),
+    [
+        ("Python", "python"),
+        ("后端", "后端"),
+        ("服务器 后端服务", "服务"),
+        ("ＰＹＴＨＯＮ", "python"),
+    ],
+)
+def test_mixed_text_has_the_terms_of_both_scripts(question: str, term: str) -> None:
+    """A sentence of Chinese with an English word is found by either."""
+    assert term in query_of(question).terms
+    assert term in terms_of("我用Python写后端服务")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("She was running migrations", "run a migration"),
+        ("Straße in São Paulo", "STRASSE sao paulo"),
+        ("met on 9 August 2026", "2026-08-09"),
+        ("met on August 9th, 2026", "2026年8月9日"),
+        ("于2026-08-09见面", "9 Aug 2026"),
+        ("it was in May", "5月"),
+        ("ガス", "ｶﾞｽ"),
+    ],
+)
+def test_spellings_of_the_same_meet(one: str, other: str) -> None:
+    """Inflection, accents, width and the ways to write a date don't keep a question from a text."""
+    assert set(query_of(other).terms) <= set(terms_of(one))
+
+
+def test_a_time_is_found_by_its_date_in_words() -> None:
+    """The day that a turn was said on is part of what it can be found by."""
+    terms = set(time_terms(datetime(2026, 8, 9, tzinfo=UTC)))
+    for question in ("August 2026", "2026年8月9日", "9 August", "in August"):
+        assert set(query_of(question).terms) <= terms
+
+
+def test_question_words_are_not_looked_for() -> None:
+    """Function words of both languages say nothing about where the answer is."""
+    assert query_of("where does she work?").terms == ("work",)
+    assert query_of("请问她在哪里工作呢？").terms == ("工作",)
+
+
+@pytest.mark.parametrize("question", ["what is it", "是什么", "我", "的", "who are you?"])
+def test_a_question_of_function_words_alone_keeps_them(question: str) -> None:
+    """Such a question still finds what has these very words."""
+    assert query_of(question).terms
+    assert set(query_of(question).terms) <= set(terms_of(question))
+
+
+@pytest.mark.parametrize("word", ["吉他", "和平", "都柏林", "目的地"])
+def test_words_made_with_function_characters_stay_whole(word: str) -> None:
+    """Stripping 我 and 的 from a question must not take words apart."""
+    assert set(query_of(f"我喜欢{word}吗").terms) & {word[i : i + 2] for i in range(len(word) - 1)}
+    assert query_of(word).terms
+
+
+def test_names_are_told_from_general_words() -> None:
+    """A capital inside a sentence, a digit, or Latin letters in a Chinese question make a name."""
+    assert names("Where does Dana live?") == {"dana"}
+    assert names("Dana住在哪里") == {"dana"}
+    assert names("What about invoice 4711") == {"4711"}
+    assert names("Running is fun") == set()
+
+
+@pytest.mark.parametrize("nothing", ["", "  \n", "\x00", '"*^(){}', "。。。", "_"])
+def test_nothing_to_look_for_is_an_empty_query(nothing: str) -> None:
+    """Text without a word gives no terms, and no error."""
+    assert query_of(nothing).terms == ()
+    assert query_of(nothing).second == ()
+
+
+@given(MIXED)
+@example('a" OR "b')
+@example("NEAR(a b) AND NOT c* ^d col:e -f + {g}")
+@example("x5月 2026-08-09z 在5月9日去")
+def test_no_text_breaks_the_search(text: str) -> None:
+    """Whatever is asked is a valid expression and finds the text that it is taken from."""
+    db = apsw.Connection(":memory:")
+    db.execute("CREATE VIRTUAL TABLE words USING fts5(terms, tokenize='ascii')")
+    db.execute("INSERT INTO words VALUES (?)", (" ".join(terms_of(text)),))
+    asked = query_of(text)
+    for term in (*asked.terms, *asked.second):
+        found = db.execute("SELECT 1 FROM words WHERE words MATCH ?", (match_any([term]),))
+        assert found.fetchone() is not None
+
+
+def test_a_question_of_a_hundred_thousand_characters_is_cut_not_refused() -> None:
+    """A pasted file as a question costs time in proportion to its beginning."""
+    assert query_of("后端 server '\x00\" " * 10_000).terms
+    assert query_of("x" * 100_000).terms == ("x" * 40,)
+
+
+def test_names_fold_alike() -> None:
+    """Width and case of a name don't matter."""
+    assert fold(" ＤＡＮＡ ") == fold("dana")
