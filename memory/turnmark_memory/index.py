@@ -1,0 +1,280 @@
+"""The derived index: every archived turn and every block, found by words, labels and ids.
+
+One SQLite file of its own (`.turnmark/index.db`). It is derived: missing, damaged, of another
+schema or of another revision than the workspace, it is built anew from `sources/` and `topics/`
+with `rebuild`, never repaired; deleting it loses nothing.
+
+Every function here blocks and may be called from any thread. Writers exclude each other; readers
+go on beside them and see the state before or after a write, never a part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+import structlog
+
+from turnmark_memory.index_file import Database, IndexFile
+from turnmark_memory.index_rows import (
+    TURN_COLUMNS,
+    Row,
+    block_doc,
+    cites_of_row,
+    drop_topic,
+    drop_turn,
+    put_topic,
+    put_turn,
+    row_of_block,
+    topic_row,
+    turn_doc,
+)
+from turnmark_memory.index_schema import (
+    BlockDoc,
+    Counts,
+    Filters,
+    Found,
+    Kind,
+    TopicDoc,
+    TopicRow,
+    TurnDoc,
+)
+from turnmark_memory.index_search import Frequencies, affordable, is_narrow, neighbour, search
+
+log = structlog.get_logger(__name__)
+
+
+class Index:
+    """The index of one workspace: `open` it, compare `revision`, `rebuild` where it differs."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = IndexFile(path)
+        self._frequencies = Frequencies()
+        self._sizes: dict[Kind, tuple[int, int]] = {}
+
+    @classmethod
+    def open(cls, path: Path) -> Index:
+        """Returns the index at `path`; one that can't be used is replaced by an empty one.
+
+        Raises:
+            Unavailable: if `path` can't be written, or is another program's database.
+        """
+        return cls(path)
+
+    def close(self) -> None:
+        """Closes the file; a read that is going on in another thread ends as it would have."""
+        self._file.close()
+
+    @property
+    def revision(self) -> int | None:
+        """The workspace's revision that the index shows; None: never built, so rebuild."""
+        found = self._one("SELECT value FROM meta WHERE key = 'revision'")
+        return None if found is None else int(found[0])
+
+    @revision.setter
+    def revision(self, number: int) -> None:
+        with self._file.writing() as db:
+            _stamp(db, number)
+
+    def add_turns(self, docs: Iterable[TurnDoc]) -> None:
+        """Adds turns, or replaces them by label, in one transaction; forgotten ones stay out."""
+        with self._file.writing() as db:
+            for doc in docs:
+                put_turn(db, doc)
+
+    def set_topic(
+        self,
+        topic: str,
+        about: str,
+        tokens: int,
+        docs: Sequence[BlockDoc],
+        *,
+        updated_at: datetime | None = None,
+    ) -> None:
+        """Makes `docs`, in their order, the blocks of `topic`; costs what the topic is long.
+
+        A block that stood in another topic leaves it.
+        """
+        given = TopicDoc(
+            topic=topic, about=about, tokens=tokens, blocks=tuple(docs), updated_at=updated_at
+        )
+        with self._file.writing() as db:
+            put_topic(db, given)
+
+    def remove_topic(self, topic: str) -> None:
+        """Takes a topic and its blocks out; an unknown one is fine."""
+        with self._file.writing() as db:
+            drop_topic(db, topic)
+
+    def forget(self, labels: Iterable[str]) -> None:
+        """Erases turns, also from the free pages and the log of the file, and keeps them out.
+
+        Raises:
+            Busy: if a long read keeps the log from being emptied; forget them again then.
+        """
+        with self._file.writing() as db:
+            for label in labels:
+                drop_turn(db, label)
+                db.execute("INSERT OR IGNORE INTO forgotten VALUES (?)", (label,))
+        self._file.truncate_log()
+
+    def rebuild(
+        self,
+        turns: Iterable[TurnDoc],
+        topics: Iterable[TopicDoc],
+        revision: int,
+        *,
+        forgotten: Iterable[str] = (),
+    ) -> None:
+        """Builds the whole index in a file beside and puts it in place of the present one.
+
+        Reads see the old one until then; other writes wait. If it fails the old one stays.
+        """
+        with self._file.replacing() as db:
+            db.executemany("INSERT OR IGNORE INTO forgotten VALUES (?)", ((f,) for f in forgotten))
+            for turn in turns:
+                put_turn(db, turn)
+            for topic in topics:
+                put_topic(db, topic)
+            _stamp(db, revision)
+        self._frequencies = Frequencies()
+        log.info("index_rebuilt", revision=revision, turns=self.size("turn"))
+
+    def turn(self, label: str) -> TurnDoc | None:
+        """Returns the turn with this label."""
+        found = self._one(f"SELECT {TURN_COLUMNS} FROM turn WHERE label = ?", label)
+        return None if found is None else turn_doc(found)
+
+    def turns_of_id(self, turn: str, namespace: str | None = None) -> list[TurnDoc]:
+        """Returns the turns with this id: one per namespace, or that of `namespace`."""
+        sql = f"""SELECT {TURN_COLUMNS} FROM turn
+                  WHERE id = ?1 AND (?2 IS NULL OR namespace = ?2) ORDER BY namespace"""
+        return [turn_doc(row) for row in self._all(sql, turn, namespace)]
+
+    def block(self, block: str) -> BlockDoc | None:
+        """Returns the block with this id or alias, `^` in front or not."""
+        with self._file.reading() as db:
+            row = row_of_block(db, block)
+            return None if row is None else block_doc(db, row)
+
+    def where(self, block: str) -> str | None:
+        """Returns the topic that a block (id or alias) stands in."""
+        found = self.block(block)
+        return None if found is None else found.topic
+
+    def cites(self, block: str) -> tuple[str, ...]:
+        """Returns the labels that a block (id or alias) cites, in their order."""
+        with self._file.reading() as db:
+            row = row_of_block(db, block)
+            return () if row is None else cites_of_row(db, row)
+
+    def blocks_citing(self, label: str) -> list[str]:
+        """Returns the ids of the blocks that cite a turn, superseded ones too, sorted."""
+        sql = "SELECT DISTINCT block FROM cite JOIN block USING (row) WHERE label = ? ORDER BY 1"
+        return [str(row[0]) for row in self._all(sql, label)]
+
+    def blocks_of(self, topic: str) -> list[BlockDoc]:
+        """Returns the blocks of a topic in the order of its file."""
+        sql = "SELECT row FROM block WHERE topic = ? ORDER BY place"
+        with self._file.reading() as db:
+            rows = db.execute(sql, (topic,)).fetchall()
+            return [block_doc(db, int(row)) for (row,) in rows]
+
+    def topics(self, *, after: str = "", limit: int = -1) -> list[TopicRow]:
+        """Returns the topics after the path `after`, sorted by path; all without `limit`."""
+        sql = """SELECT topic, about, tokens, updated_us,
+                        (SELECT count(*) FROM block WHERE block.topic = topic.topic)
+                 FROM topic WHERE topic > ? ORDER BY topic LIMIT ?"""
+        return [topic_row(row) for row in self._all(sql, after, limit)]
+
+    def neighbours(self, label: str) -> tuple[TurnDoc | None, TurnDoc | None]:
+        """Returns the turns before and after this one in its session."""
+        sql = "SELECT session, position FROM turn WHERE label = ?"
+        with self._file.reading() as db:
+            place = db.execute(sql, (label,)).fetchone()
+            if place is None:
+                return None, None
+            session, position = place
+            before = neighbour(db, session, position, -1, Filters())
+            after = neighbour(db, session, position, 1, Filters())
+        return (
+            None if before is None else self.turn(before.ref),
+            None if after is None else self.turn(after.ref),
+        )
+
+    def counts(self) -> Counts:
+        """Returns how much the index holds."""
+        found = self._one("SELECT count(*) FROM topic")
+        topics = 0 if found is None else int(found[0])
+        return Counts(turns=self.size("turn"), blocks=self.size("block"), topics=topics)
+
+    def is_forgotten(self, label: str) -> bool:
+        """Tells whether the turn with this label was erased on request."""
+        return self._one("SELECT 1 FROM forgotten WHERE label = ?", label) is not None
+
+    def search_turns(self, terms: Sequence[str], k: int, filters: Filters) -> list[Found]:
+        """Returns up to `k` turns that have at least one of `terms`, best BM25 first."""
+        return self._search("turn", terms, k, filters)
+
+    def search_blocks(self, terms: Sequence[str], k: int, filters: Filters) -> list[Found]:
+        """Returns up to `k` blocks that have at least one of `terms`, best BM25 first."""
+        return self._search("block", terms, k, filters)
+
+    def beside(
+        self, found: Iterable[Found], filters: Filters
+    ) -> dict[int, tuple[Found | None, Found | None]]:
+        """Returns, by row, the turns before and after found ones, those that satisfy `filters`."""
+        with self._file.reading() as db:
+            return {
+                turn.row: (
+                    neighbour(db, turn.session, turn.position, -1, filters),
+                    neighbour(db, turn.session, turn.position, 1, filters),
+                )
+                for turn in found
+            }
+
+    def frequencies(self, kind: Kind, terms: Iterable[str]) -> dict[str, int]:
+        """Returns in how many documents each of `terms` stands; large ones are not quite fresh."""
+        size = self.size(kind)
+        with self._file.reading() as db:
+            return self._frequencies.of(db, kind, size, terms)
+
+    def size(self, kind: Kind) -> int:
+        """Returns the number of documents of a kind; counted once after each write."""
+        writes, size = self._sizes.get(kind, (-1, 0))
+        if writes != self._file.writes:
+            writes = self._file.writes
+            found = self._one(f"SELECT count(*) FROM {kind}")
+            size = 0 if found is None else int(found[0])
+            self._sizes[kind] = (writes, size)
+        return size
+
+    def speaker_terms(self, terms: Iterable[str]) -> frozenset[str]:
+        """Returns those of `terms` that are part of a speaker's name."""
+        sql = "SELECT 1 FROM speaker WHERE term = ?"
+        with self._file.reading() as db:
+            return frozenset(term for term in terms if db.execute(sql, (term,)).fetchone())
+
+    def _search(self, kind: Kind, terms: Sequence[str], k: int, filters: Filters) -> list[Found]:
+        chosen, present = affordable(self.frequencies(kind, terms))
+        if not chosen:
+            return []
+        with self._file.reading() as db:
+            found = search(db, kind, chosen, k, filters)
+            if len(found) < k and len(chosen) < len(present) and is_narrow(filters):
+                # What was left out may be all that the documents behind the filter have.
+                found = search(db, kind, present, k, filters)
+        return found
+
+    def _one(self, sql: str, *bound: object) -> Row | None:
+        with self._file.reading() as db:
+            return db.execute(sql, bound).fetchone()
+
+    def _all(self, sql: str, *bound: object) -> list[Row]:
+        with self._file.reading() as db:
+            return list(db.execute(sql, bound).fetchall())
+
+
+def _stamp(db: Database, revision: int) -> None:
+    db.execute("INSERT OR REPLACE INTO meta VALUES ('revision', ?)", (revision,))

@@ -1,0 +1,211 @@
+"""Rows of the index and the documents they stand for; every statement that writes is here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from turnmark_memory.index_file import Database
+from turnmark_memory.index_schema import BlockDoc, TopicDoc, TopicRow, TurnDoc
+from turnmark_memory.search_text import fold, terms_of, time_terms
+
+Row = Sequence[Any]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+TURN_COLUMNS = (
+    "label, namespace, id, session, agent, project, role, speaker_id, speaker_name, "
+    "at_us, text, path, line, position"
+)
+_BLOCK_COLUMNS = "block, topic, heading, text, superseded_by, superseded_on, updated_us"
+
+
+def put_turn(db: Database, doc: TurnDoc) -> None:
+    """Writes a turn in place of the one with its label; one that was forgotten stays out."""
+    if db.execute("SELECT 1 FROM forgotten WHERE label = ?", (doc.label,)).fetchone():
+        return
+    drop_turn(db, doc.label)
+    named = list(dict.fromkeys(terms_of(doc.speaker_name or "")))
+    terms = joined([*time_terms(doc.time), *named, *terms_of(doc.text)])
+    values = (
+        *(doc.label, doc.namespace, doc.id, doc.session, doc.agent, doc.project, doc.role),
+        *(doc.speaker_id, doc.speaker_name, microseconds(doc.time), doc.text),
+        *(doc.path, doc.line, doc.position, _speaker_keys(doc), joined(named), terms),
+    )
+    marks = ", ".join("?" * len(values))
+    db.execute(
+        f"INSERT INTO turn ({TURN_COLUMNS}, speaker_keys, speaker_terms, terms) VALUES ({marks})",
+        values,
+    )
+    row = db.last_insert_rowid()
+    db.execute("INSERT INTO turn_words (rowid, terms) VALUES (?, ?)", (row, terms))
+    _count_speaker(db, named, 1)
+
+
+def drop_turn(db: Database, label: str) -> None:
+    """Erases a turn and its words; an unknown one is fine."""
+    sql = "SELECT row, terms, speaker_terms FROM turn WHERE label = ?"
+    found = db.execute(sql, (label,)).fetchone()
+    if found is None:
+        return
+    row, terms, named = found
+    db.execute(
+        "INSERT INTO turn_words (turn_words, rowid, terms) VALUES ('delete', ?, ?)", (row, terms)
+    )
+    db.execute("DELETE FROM turn WHERE row = ?", (row,))
+    _count_speaker(db, str(named).split(), -1)
+
+
+def put_topic(db: Database, given: TopicDoc) -> None:
+    """Writes a topic and its blocks in place of what was there; moved blocks leave elsewhere."""
+    drop_topic(db, given.topic)
+    db.execute(
+        "INSERT INTO topic VALUES (?, ?, ?, ?)",
+        (given.topic, given.about, given.tokens, _microseconds_or_none(given.updated_at)),
+    )
+    named = terms_of(given.topic.partition("/")[2] or given.topic)
+    for place, doc in enumerate(given.blocks):
+        _put_block(db, doc, given.topic, place, named)
+
+
+def drop_topic(db: Database, topic: str) -> None:
+    """Takes a topic and its blocks out; an unknown one is fine."""
+    for row, terms in db.execute(
+        "SELECT row, terms FROM block WHERE topic = ?", (topic,)
+    ).fetchall():
+        _drop_block(db, row, terms)
+    db.execute("DELETE FROM topic WHERE topic = ?", (topic,))
+
+
+def turn_doc(row: Row) -> TurnDoc:
+    """Returns the turn of a row of `TURN_COLUMNS`."""
+    return TurnDoc(
+        label=str(row[0]),
+        namespace=str(row[1]),
+        id=str(row[2]),
+        session=str(row[3]),
+        agent=str(row[4]),
+        project=_text_or_none(row[5]),
+        role=str(row[6]),
+        speaker_id=_text_or_none(row[7]),
+        speaker_name=_text_or_none(row[8]),
+        time=moment(row[9]),
+        text=str(row[10]),
+        path=str(row[11]),
+        line=row[12],
+        position=row[13],
+    )
+
+
+def topic_row(row: Row) -> TopicRow:
+    """Returns the topic of a row of `topic, about, tokens, updated_us` and the blocks' number."""
+    topic, about, tokens, updated_us, blocks = row
+    return TopicRow(
+        topic=str(topic),
+        about=str(about),
+        tokens=tokens,
+        updated_at=None if updated_us is None else moment(updated_us),
+        blocks=blocks,
+    )
+
+
+def row_of_block(db: Database, block: str) -> int | None:
+    """Returns the row of the block with this id, else with this alias."""
+    sql = """SELECT row FROM block WHERE block = ?1
+             UNION ALL SELECT row FROM alias WHERE alias = ?1 LIMIT 1"""
+    found = db.execute(sql, (block.removeprefix("^"),)).fetchone()
+    return None if found is None else found[0]
+
+
+def block_doc(db: Database, row: int) -> BlockDoc:
+    """Returns the block in `row`, which must be there."""
+    found = db.execute(f"SELECT {_BLOCK_COLUMNS} FROM block WHERE row = ?", (row,)).fetchone()
+    if found is None:
+        raise LookupError(row)
+    sql = "SELECT alias FROM alias WHERE row = ? ORDER BY alias"
+    return BlockDoc(
+        block=str(found[0]),
+        topic=str(found[1]),
+        heading=_text_or_none(found[2]),
+        text=str(found[3]),
+        superseded_by=_text_or_none(found[4]),
+        superseded_on=_text_or_none(found[5]),
+        updated_at=None if found[6] is None else moment(found[6]),
+        aliases=tuple(str(alias) for (alias,) in db.execute(sql, (row,)).fetchall()),
+        cites=cites_of_row(db, row),
+    )
+
+
+def cites_of_row(db: Database, row: int) -> tuple[str, ...]:
+    """Returns the labels that the block in `row` cites, in their order."""
+    found = db.execute("SELECT label FROM cite WHERE row = ? ORDER BY place", (row,)).fetchall()
+    return tuple(str(label) for (label,) in found)
+
+
+def joined(terms: Sequence[str]) -> str:
+    """Returns terms between blanks, so that `" term " in` finds one."""
+    return f" {' '.join(terms)} " if terms else " "
+
+
+def microseconds(at: datetime) -> int:
+    """Returns an aware time as microseconds since 1970, exactly."""
+    return (at - _EPOCH) // timedelta(microseconds=1)
+
+
+def moment(at_us: int) -> datetime:
+    """Returns the aware time in UTC of microseconds since 1970."""
+    return _EPOCH + timedelta(microseconds=at_us)
+
+
+def _put_block(db: Database, doc: BlockDoc, topic: str, place: int, named: list[str]) -> None:
+    sql = "SELECT row, terms FROM block WHERE block = ?"
+    for row, terms in db.execute(sql, (doc.block,)).fetchall():
+        _drop_block(db, row, terms)
+    terms = joined([*named, *terms_of(doc.heading or ""), *terms_of(doc.text)])
+    db.execute(
+        """INSERT INTO block (block, topic, heading, text, superseded_by, superseded_on,
+                              updated_us, place, terms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        (
+            *(doc.block, topic, doc.heading, doc.text, doc.superseded_by, doc.superseded_on),
+            *(_microseconds_or_none(doc.updated_at), place, terms),
+        ),
+    )
+    row = db.last_insert_rowid()
+    db.execute("INSERT INTO block_words (rowid, terms) VALUES (?, ?)", (row, terms))
+    for alias in doc.aliases:
+        db.execute("INSERT OR REPLACE INTO alias VALUES (?, ?)", (alias, row))
+    for at, label in enumerate(doc.cites):
+        db.execute("INSERT INTO cite VALUES (?, ?, ?)", (row, at, label))
+
+
+def _drop_block(db: Database, row: int, terms: str) -> None:
+    db.execute(
+        "INSERT INTO block_words (block_words, rowid, terms) VALUES ('delete', ?, ?)", (row, terms)
+    )
+    for table in ("block", "alias", "cite"):
+        db.execute(f"DELETE FROM {table} WHERE row = ?", (row,))
+
+
+def _count_speaker(db: Database, named: Sequence[str], by: int) -> None:
+    for term in dict.fromkeys(named):
+        db.execute(
+            "INSERT INTO speaker VALUES (?1, ?2) ON CONFLICT DO UPDATE SET turns = turns + ?2",
+            (term, by),
+        )
+        if by < 0:
+            db.execute("DELETE FROM speaker WHERE term = ? AND turns <= 0", (term,))
+
+
+def _speaker_keys(doc: TurnDoc) -> str:
+    """Returns what a speaker can be asked for by, one a line; without id and name the role."""
+    keys = [fold(key) for key in (doc.speaker_id, doc.speaker_name) if key]
+    return "".join(f"\n{key.replace(chr(10), ' ')}" for key in keys or [doc.role]) + "\n"
+
+
+def _microseconds_or_none(at: datetime | None) -> int | None:
+    return None if at is None else microseconds(at)
+
+
+def _text_or_none(value: object) -> str | None:
+    return None if value is None else str(value)

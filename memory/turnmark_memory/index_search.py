@@ -1,0 +1,187 @@
+"""Searching the index: which terms to look for, under which conditions, and what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from turnmark_memory.index_file import Database
+from turnmark_memory.index_rows import Row
+from turnmark_memory.index_schema import Filters, Found, Kind
+from turnmark_memory.search_text import match_any
+
+_MOST_MATCHES = 3_000
+"""Documents that a search may have to score. Above, the most frequent terms are not looked for
+(they still count in the coverage): scoring costs about 2 us a match, and a term that many
+documents share tells them apart least. Source: benchmarks/recall_scale.py."""
+
+_MOST_TERMS = 48
+"""Terms looked for in one search, the rarest first; a long question has more than it needs."""
+
+_REMEMBERED_FROM = 200
+"""Frequencies from here on are remembered: to count one walks the list of its documents, and off
+by a few it still says the same. Small ones are counted each time, because a word that came in
+just now must be found."""
+
+_REMEMBERED_FREQUENCIES = 50_000
+_STALE_GROWTH = 1.1
+"""Remembered frequencies are counted anew after the documents grew or shrank by this factor."""
+
+_TURN_FOUND = """turn.row, label, {score}, turn.terms, at_us, session, position, speaker_terms,
+    substr(rtrim(text), -1) IN ('?', '？')"""
+_BLOCK_FOUND = """block.row, block, {score}, block.terms,
+    coalesce((SELECT max(at_us) FROM cite JOIN turn USING (label) WHERE cite.row = block.row),
+             updated_us, 0)"""
+
+# CROSS JOIN: the words come first, whatever the planner believes about a condition.
+_SEARCH: dict[Kind, str] = {
+    "turn": f"""SELECT {_TURN_FOUND.format(score="-turn_words.rank")}
+        FROM turn_words CROSS JOIN turn ON turn.row = turn_words.rowid
+        WHERE turn_words MATCH :match {{where}} ORDER BY turn_words.rank LIMIT :k""",
+    "block": f"""SELECT {_BLOCK_FOUND.format(score="-block_words.rank")}
+        FROM block_words CROSS JOIN block ON block.row = block_words.rowid
+        WHERE block_words MATCH :match {{where}} ORDER BY block_words.rank LIMIT :k""",
+}
+
+_OF_TURN = {
+    "since_us": "turn.at_us >= :since_us",
+    "until_us": "turn.at_us < :until_us",
+    "speaker": "instr(turn.speaker_keys, char(10) || :speaker || char(10))",
+    "project": "turn.project = :project",
+}
+_TOPIC = "(block.topic = :topic OR substr(block.topic, 1, length(:topic) + 1) = :topic || '/')"
+
+
+class Frequencies:
+    """In how many documents terms stand, remembered where counting is slow."""
+
+    def __init__(self) -> None:
+        self._known: dict[Kind, dict[str, int]] = {"turn": {}, "block": {}}
+        self._size_then: dict[Kind, int] = {"turn": 0, "block": 0}
+
+    def of(self, db: Database, kind: Kind, size: int, terms: Iterable[str]) -> dict[str, int]:
+        """Returns the frequency of each of `terms` among the `size` documents of `kind`."""
+        then = self._size_then[kind]
+        known = self._known[kind]
+        if not then / _STALE_GROWTH <= size <= then * _STALE_GROWTH or (
+            len(known) > _REMEMBERED_FREQUENCIES
+        ):
+            known = self._known[kind] = {}
+            self._size_then[kind] = size
+        return {term: known.get(term) or _count(db, kind, term, known) for term in terms}
+
+
+def affordable(frequencies: Mapping[str, int]) -> tuple[list[str], list[str]]:
+    """Returns the terms to look for, the rarest first, and those that documents have at all.
+
+    At least one is looked for, however frequent.
+    """
+    present = sorted((t for t, n in frequencies.items() if n), key=lambda t: (frequencies[t], t))
+    present = present[:_MOST_TERMS]
+    chosen: list[str] = []
+    matches = 0
+    for term in present:
+        matches += frequencies[term]
+        if chosen and matches > _MOST_MATCHES:
+            break
+        chosen.append(term)
+    return chosen, present
+
+
+def search(db: Database, kind: Kind, terms: Sequence[str], k: int, filters: Filters) -> list[Found]:
+    """Returns up to `k` documents with at least one of `terms`, best BM25 first."""
+    conditions = _turn_conditions(filters) if kind == "turn" else _block_conditions(filters)
+    where = "".join(f" AND {condition}" for condition in conditions)
+    bound = {"match": match_any(terms), "k": k, **_bindings(filters)}
+    make = _found_turn if kind == "turn" else _found_block
+    return [make(row) for row in db.execute(_SEARCH[kind].format(where=where), bound).fetchall()]
+
+
+def is_narrow(filters: Filters) -> bool:
+    """Tells whether the filters leave out documents for another reason than being superseded."""
+    return bool(_bindings(filters))
+
+
+def neighbour(
+    db: Database, session: str, position: int, step: int, filters: Filters
+) -> Found | None:
+    """Returns the turn before (`step` -1) or after (1) a position, if it satisfies `filters`."""
+    side, order = ("<", "DESC") if step < 0 else (">", "ASC")
+    conditions = " AND ".join(_turn_conditions(filters)) or "1"
+    sql = f"""SELECT {_TURN_FOUND.format(score="0.0")} FROM turn
+              WHERE row = (SELECT row FROM turn WHERE session = :session
+                           AND position {side} :position ORDER BY position {order} LIMIT 1)
+              AND {conditions}"""
+    bound = {"session": session, "position": position, **_bindings(filters)}
+    found = db.execute(sql, bound).fetchone()
+    return None if found is None else _found_turn(found)
+
+
+def _count(db: Database, kind: Kind, term: str, known: dict[str, int]) -> int:
+    found = db.execute(f"SELECT doc FROM {kind}_vocabulary WHERE term = ?", (term,)).fetchone()
+    count = int(found[0]) if found else 0
+    if count >= _REMEMBERED_FROM:
+        known[term] = count
+    return count
+
+
+def _bindings(filters: Filters) -> dict[str, str | int]:
+    given = {
+        "since_us": filters.since_us,
+        "until_us": filters.until_us,
+        "speaker": filters.speaker,
+        "topic": filters.topic,
+        "project": filters.project,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _turn_conditions(filters: Filters) -> list[str]:
+    given = _bindings(filters)
+    found = [condition for name, condition in _OF_TURN.items() if name in given]
+    if "topic" in given:
+        found.append(
+            "EXISTS (SELECT 1 FROM cite JOIN block USING (row)"
+            f" WHERE cite.label = turn.label AND {_TOPIC})"
+        )
+    return found
+
+
+def _block_conditions(filters: Filters) -> list[str]:
+    given = _bindings(filters)
+    found = [] if filters.history else ["superseded_by IS NULL AND superseded_on IS NULL"]
+    if "topic" in given:
+        found.append(_TOPIC)
+    of_turn = [condition for name, condition in _OF_TURN.items() if name in given]
+    if of_turn:
+        cited = "SELECT 1 FROM cite JOIN turn USING (label) WHERE cite.row = block.row"
+        found.append(f"(EXISTS ({cited} AND {' AND '.join(of_turn)}){_or_uncited(given)})")
+    return found
+
+
+def _or_uncited(given: Mapping[str, object]) -> str:
+    """A person's block has no turns to ask: it goes by the time it was written alone."""
+    if "speaker" in given or "project" in given:
+        return ""
+    times = [_OF_TURN[name] for name in ("since_us", "until_us") if name in given]
+    own = " AND ".join(times).replace("turn.at_us", "block.updated_us")
+    return f" OR (NOT EXISTS (SELECT 1 FROM cite WHERE cite.row = block.row) AND {own})"
+
+
+def _found_turn(row: Row) -> Found:
+    number, ref, score, terms, at_us, session, position, speaker_terms, asks = row
+    return Found(
+        row=number,
+        ref=ref,
+        score=score,
+        terms=terms,
+        at_us=at_us,
+        session=session,
+        position=position,
+        speaker_terms=speaker_terms,
+        asks=bool(asks),
+    )
+
+
+def _found_block(row: Row) -> Found:
+    number, ref, score, terms, at_us = row
+    return Found(row=number, ref=ref, score=score, terms=terms, at_us=at_us)
