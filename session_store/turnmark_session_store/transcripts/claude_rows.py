@@ -142,7 +142,8 @@ def _user_words(record: Mapping[str, Any], content: Any) -> Words | None:
         return None
     if record.get("isCompactSummary"):
         return Words(role="user", kind="summary", text=text) if text.strip() else None
-    if record.get("isMeta") or is_other_author(record) or record.get("isSidechain") is True:
+    by_program = any(record.get(field) for field in ("isMeta", "isVisibleInTranscriptOnly"))
+    if by_program or is_other_author(record) or record.get("isSidechain") is True:
         return Words(role="user", kind="runtime", text=text) if text.strip() else None
     return _typed_words(text, pictured=has_block(content, "image"))
 

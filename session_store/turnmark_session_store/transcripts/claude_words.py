@@ -30,6 +30,8 @@ _HARNESS_STARTS = (
     "Caveat: The messages below",
 )
 _COMMAND_STARTS = ("<command-name>", "<command-message>")
+# A command that was sent as text, with nothing behind it; probes for usage are sessions of these.
+_BARE_COMMAND = re.compile(r"\s*/[a-z][\w:-]*\s*")
 _COMMAND_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 # Blocks that share a message with real words, in front of them.
 _LEADING_TAGS = ("system-reminder", "ide_opened_file", "ide_selection", "ide_diagnostics")
@@ -68,8 +70,8 @@ def has_block(content: Any, block_type: str) -> bool:
 
 
 def is_harness_text(text: str) -> bool:
-    """Returns whether a text of role `user` was written by the program."""
-    return text.lstrip().startswith(_HARNESS_STARTS)
+    """Returns whether a text of role `user` is the program's, or a mere command to it."""
+    return text.lstrip().startswith(_HARNESS_STARTS) or _BARE_COMMAND.fullmatch(text) is not None
 
 
 def is_no_words(text: str) -> bool:

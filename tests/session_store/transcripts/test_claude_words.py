@@ -77,6 +77,7 @@ def test_what_a_person_typed_is_kept_without_its_wrappers(
         "<task-notification><task-id>t</task-id></task-notification>",
         "<session-start-hook>x</session-start-hook>",
         "<tick>1</tick>",
+        "/usage",
         "<goal>g</goal>",
         "[Request interrupted by user for tool use]",
         "Stop hook feedback:\n- lint failed",
@@ -92,6 +93,7 @@ def test_what_the_program_wrote_is_a_notice(tmp_path: Path, content: str) -> Non
     "fields",
     [
         {"isMeta": True},
+        {"isVisibleInTranscriptOnly": True},
         {"isSidechain": False, "teamName": "builders", "agentName": "tester"},
         {"origin": {"kind": "task-notification"}},
         {"origin": {"kind": "agent", "from": "tester"}},
