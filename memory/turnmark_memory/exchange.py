@@ -244,6 +244,7 @@ class _FileExchange:
         content: bytes | None,
         outcome: Literal["installed", "merged"] = "installed",
     ) -> Exchanged:
+        before_removal: bytes | None = None
         for _ in range(_ROUNDS_LIMIT):
             self._known.add(_digest(content))
             slot = self._swap(dir_fd, name, content)
@@ -259,6 +260,14 @@ class _FileExchange:
                 return self._placed(dir_fd, outcome, content)
             outcome = "merged"
             log.info("persons_edit_merged", path=self._file.path)
+            if displaced is None:
+                before_removal = content
+                # An editor that moves the file away before it writes looks the same for a moment.
+                # Should the base come back, it is news.
+                self._known.discard(self._file.base)
+            elif before_removal is not None:
+                # It was no removal: what was dropped because of it is needed again.
+                content, before_removal = before_removal, None
             content = self._merge_in(slot, displaced, content)
         raise Unavailable(
             f"{self._file.path} is being saved without pause; the install goes on when it rests.",

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnmark_events.errors import Refused, Unavailable
@@ -188,6 +188,7 @@ def test_suffixed_name_can_not_be_forged() -> None:
     assert safe_name(made) != made
 
 
+@settings(deadline=None)
 @given(st.text(), st.text())
 def test_safe_name_is_safe_and_injective(one: str, other: str) -> None:
     """Any string becomes one component of at most 200 bytes; two strings become two."""
