@@ -128,6 +128,25 @@ def replace_record(
     return record
 
 
+def scrub_records(workspace: Workspace, blocks: set[str]) -> int:
+    """Takes the words of `blocks` out of every record; returns how many records held some.
+
+    What was forgotten must not come back through an undo, nor be read in the history.
+    """
+    scrubbed = 0
+    for record in _readable(workspace, revision_numbers(workspace)):
+        changes = tuple(
+            msgspec.structs.replace(change, before=None, after=None)
+            if change.block in blocks
+            else change
+            for change in record.changes
+        )
+        if changes != record.changes:
+            replace_record(workspace, record.revision, changes)
+            scrubbed += 1
+    return scrubbed
+
+
 def _readable(workspace: Workspace, numbers: list[int]) -> Iterator[RevisionRecord]:
     for number in numbers:
         try:

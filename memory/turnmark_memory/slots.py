@@ -40,7 +40,7 @@ _STEP_SECONDS = 0.002
 _F_SETSIG = 10
 
 
-class TargetHeldOpen(Exception):  # noqa: N818  a state of the world that callers wait for
+class TargetHeldOpen(Exception):
     """Somebody has the file open for writing, so what is in it may be half of a save."""
 
 

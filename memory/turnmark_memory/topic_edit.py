@@ -7,6 +7,7 @@ say. Cost: one read of the document per change. Words pass `clean_words`; whethe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import date
 from typing import Final
@@ -15,6 +16,7 @@ import msgspec
 
 from turnmark_events.errors import NotFound
 from turnmark_memory.front_matter import about_line, with_about
+from turnmark_memory.labels import is_label
 from turnmark_memory.topic import (
     AUTOMATIC_LINE,
     Block,
@@ -30,8 +32,11 @@ from turnmark_memory.topic_format import block_line, parse_text
 from turnmark_memory.topic_path import title_of
 from turnmark_memory.words import clean_title, clean_words
 
-# What a chunk of several lines may turn into without being read as part of the one above it.
-_STANDS_ALONE: Final = ("paragraph", "item", "quote", "code")
+_SUPERSEDED_NOTE = re.compile(r"<!-- superseded [^<>]* --> ?")
+# Blocks that begin with a mark of their own, so no line above takes them in.
+_MARKED: Final = ("item", "quote", "code")
+# What takes in the line below it unless that looks like a beginning.
+_OPEN: Final = ("item", "table", "html")
 
 
 def new_topic(path: str, about: str | None = None) -> Topic:
@@ -116,9 +121,7 @@ def supersede_block(topic: Topic, id: str, *, by: str, on: date) -> Topic:  # no
         NotFound: if the topic has no such block.
     """
     block = found(topic, id)
-    return _rewritten(
-        topic, block, msgspec.structs.replace(block, superseded_by=by, superseded_on=on)
-    )
+    return _noted(topic, block, f"<!-- superseded {on.isoformat()} by {by} -->")
 
 
 def mark_person(topic: Topic, id: str) -> Topic:  # noqa: A002 -- the word of the format
@@ -133,10 +136,7 @@ def mark_person(topic: Topic, id: str) -> Topic:  # noqa: A002 -- the word of th
     block = found(topic, id)
     if block.origin == "person":
         return topic
-    line = block.raw.rstrip(" \t\r\n")
-    tail = block.raw[len(line) :]
-    words, _, name = line.rpartition("^")
-    return _replaced(topic, block, f"{words}<!-- person --> ^{name}{tail}")
+    return _noted(topic, block, "<!-- person -->")
 
 
 def remove_block(topic: Topic, id: str) -> Topic:  # noqa: A002 -- the word of the format
@@ -181,7 +181,8 @@ def restore_block(topic: Topic, id: str, line: str, heading: str | None) -> Topi
 def with_ids(topic: Topic, fresh: Callable[[Block], str]) -> Topic:
     """Returns the topic with an id from `fresh` at each paragraph that has none.
 
-    Nothing but the id is added. A person's own Obsidian id stays the last on its line.
+    Nothing but the id is added. A person's own Obsidian id stays the last on its line. A
+    paragraph that would be read otherwise with an id (its last line is a lone `-`) gets none.
     """
     parts: list[str] = []
     for part in topic.segments:
@@ -196,9 +197,17 @@ def _numbered(block: Block, id: str) -> str:  # noqa: A002 -- the word of the fo
     words = block.raw.rstrip(" \t\r\n")
     tail = block.raw[len(words) :]
     if block.anchor is None:
-        return f"{words} ^{id}{tail}"
-    start = len(words) - len(block.anchor) - 1
-    return f"{words[:start]}<!-- block {id} --> {words[start:]}{tail}"
+        raw = f"{words} ^{id}{tail}"
+    else:
+        start = len(words) - len(block.anchor) - 1
+        raw = f"{words[:start]}<!-- block {id} --> {words[start:]}{tail}"
+    # Read behind a blank line, where nothing is taken for a byte order mark or front matter.
+    _, *read = parse_text(f"\n{raw}").segments
+    return raw if len(read) == 1 and _text(read[0]) == block.text else block.raw
+
+
+def _text(part: Segment) -> str | None:
+    return part.text if isinstance(part, Block) else None
 
 
 def found(topic: Topic, id: str) -> Block:  # noqa: A002 -- the word of the format
@@ -308,12 +317,27 @@ def _rewritten(topic: Topic, old: Block, new: Block) -> Topic:
     return _replaced(topic, old, block_line(new) + ending)
 
 
-def _replaced(topic: Topic, old: Block, raw: str) -> Topic:
+def _noted(topic: Topic, block: Block, note: str) -> Topic:
+    """Puts `note` before the block's id and leaves its words as they are written."""
+    line = block.raw.rstrip(" \t\r\n")
+    words, _, name = line.rpartition("^")
+    if block.superseded_by is not None:
+        words = _SUPERSEDED_NOTE.sub("", words)
+    return _replaced(topic, block, f"{words}{note} ^{name}{block.raw[len(line) :]}", as_is=True)
+
+
+def _replaced(topic: Topic, old: Block, raw: str, *, as_is: bool = False) -> Topic:
     index = _index(topic, old)
-    close = index > 0 and _kind(topic, index - 1) not in ("blank", "mark")
-    # What was HTML becomes a paragraph, which the lines above would take in.
-    lead = topic.newline if close and old.kind not in _STANDS_ALONE else ""
-    return spliced(topic, index, index + 1, lead + raw)
+    # What began with HTML or a comment becomes plain words, which an open line above would take in.
+    apart = not as_is and old.kind not in _MARKED and index > 0 and _is_open(topic, index - 1)
+    return spliced(topic, index, index + 1, (topic.newline if apart else "") + raw)
+
+
+def _is_open(topic: Topic, index: int) -> bool:
+    part = topic.segments[index]
+    if isinstance(part, Definition):
+        return not is_label(part.label)
+    return (isinstance(part, Block) and part.id is None) or _kind(topic, index) in _OPEN
 
 
 def spliced(topic: Topic, start: int, end: int, text: str) -> Topic:

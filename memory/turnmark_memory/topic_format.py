@@ -57,7 +57,7 @@ _NOTE = re.compile(
     r" -->"
 )
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_TABLE_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-*:?[ \t]*)*")
+_TABLE_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*(?::?-+:?[ \t]*)?)*")
 _BLOCK_KINDS: Final[dict[str, BlockKind]] = {
     "paragraph": "paragraph",
     "item": "item",
@@ -130,9 +130,11 @@ def _segment(lines: Sequence[str], chunk: Chunk) -> Segment:
         case "paragraph":
             is_table = len(own) > 1 and "|" in own[1] and _TABLE_RULE.fullmatch(own[1].rstrip())
             return _block_or_raw(own, "table" if is_table else None, "paragraph", line)
-        case "item" | "quote" | "code" | "html" | "comment":
+        case "item" | "quote" | "code" | "html":
             return _block_or_raw(own, chunk.kind, chunk.kind, line)
-        case "blank" | "line" | "fence" | "rule":
+        case "comment" if len(own) == 1:
+            return _block_or_raw(own, "comment", "comment", line)
+        case "blank" | "line" | "fence" | "rule" | "comment":
             return Raw(raw=raw, line=line, kind=chunk.kind)
 
 

@@ -34,7 +34,8 @@ UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
 _OUR_DEFINITION = re.compile(rf" {{0,3}}\[\^{LABEL_PATTERN}\]:")
 _FENCE = re.compile(r"[ \t]*(?:(?:[-+*]|\d{1,9}[.)])[ \t]+)?(`{3,}(?=[^`]*$)|~{3,})")
 _RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*")
-_COMMENT = re.compile(r" {0,3}<!--")
+# A note of ours stands in front of an id, which may have a line to itself.
+_COMMENT = re.compile(r" {0,3}<!--(?! (?:was b-|superseded \d|person -->|block b-))")
 _VERBATIM = re.compile(r" {0,3}<(script|pre|style|textarea)(?=[\s>]|$)", re.IGNORECASE)
 _HTML = re.compile(
     r" {0,3}</?(?:address|article|aside|blockquote|body|center|details|dialog|div|dl|dt|dd"
@@ -123,7 +124,8 @@ class _Scanner:
         if fence:
             return "fence", self._fence_end(at, fence[1])
         if _COMMENT.match(line):
-            return "comment", self._comment_end(at, line.find("<!--") + 4)
+            end = self._comment_end(at, line.find("<!--") + 4)
+            return ("comment", end) if end else None
         verbatim = _VERBATIM.match(line)
         if verbatim:
             return "html", self._closed(at, f"</{verbatim[1].lower()}>")
@@ -186,6 +188,7 @@ class _Scanner:
         return at + 1
 
     def _comment_end(self, at: int, offset: int) -> int:
+        """Returns where the comment ends, 0 if it doesn't and its opener is only words."""
         if "-->" in self._lines[at][offset:]:
             return at + 1
         for index in range(at + 1, len(self._lines)):
@@ -196,7 +199,7 @@ class _Scanner:
             if closer != -1:
                 return index + 1
         self._warn(at, "the comment that begins here is not closed")
-        return at + 1
+        return 0
 
     def _closed(self, at: int, closer: str) -> int:
         if closer in self._unclosed:

@@ -8,7 +8,7 @@ them; nothing is superseded or taken out.
 
 from __future__ import annotations
 
-import anyio.lowlevel
+import anyio.to_thread
 import msgspec
 
 from turnmark_memory.model import (
@@ -67,17 +67,20 @@ class _Draft(msgspec.Struct):
 
 
 class BuiltinWriter:
-    """Writes without a model; see the module. Gives the event loop a turn between two turns."""
+    """Writes without a model; see the module. Works in a thread beside the event loop."""
 
     name = "builtin/1"
 
     async def write(self, batch: Batch) -> Answer:
         """Returns the statements of `batch` as quotations. Never fails, whatever the text is."""
+        return await anyio.to_thread.run_sync(self.distil, batch)
+
+    def distil(self, batch: Batch) -> Answer:
+        """Does what `write` does, blocking: about 0.3 ms of CPU a turn."""
         said: list[_Said] = []
         for number, turn in enumerate(batch.turns):
             following = batch.turns[number + 1 : number + 2]
             said += _said_in(turn, following[0] if following else None)
-            await anyio.lowlevel.checkpoint()
         edits = _edits(said, batch)
         if edits:
             return Edits(edits=edits)

@@ -1,0 +1,213 @@
+"""Composing an install: edits of several batches become the new bytes of a few topic files.
+
+Nothing is written here. Each batch's edits apply wholly or not at all; one batch that can't be
+applied does not take its neighbours down. Cost: the topics that the edits name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+
+import msgspec
+
+from turnmark_events.errors import TurnmarkError
+from turnmark_memory.apply import BlockChange, Sources, apply_edits
+from turnmark_memory.core_page import arrange
+from turnmark_memory.durable import digest_of
+from turnmark_memory.exchange import StagedFile
+from turnmark_memory.footnotes import labels_used, with_definitions
+from turnmark_memory.labels import block_id_of
+from turnmark_memory.model import Edit
+from turnmark_memory.revisions import BlockChange as RecordedChange
+from turnmark_memory.revisions import RevisionRecord
+from turnmark_memory.shelf import Shelf
+from turnmark_memory.topic import Embed, Topic
+from turnmark_memory.topic_format import parse, render
+from turnmark_memory.topic_path import CORE
+
+AUTOMATIC_LIMIT = 100
+"""Embeds kept below the line between two nights: several times what a core budget can show."""
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """One batch's accepted edits; `name` makes the ids of its new blocks, the same on a redo."""
+
+    name: str
+    edits: tuple[Edit, ...]
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one `Work`: the blocks it made or changed, or why it could not be applied."""
+
+    blocks: tuple[str, ...]
+    problem: str | None = None
+
+
+class Composed(msgspec.Struct, frozen=True, kw_only=True):
+    """An install ready to be journalled: files to exchange, and its record."""
+
+    files: tuple[StagedFile, ...]
+    topics: tuple[str, ...]
+    record: RevisionRecord
+    done: tuple[Done, ...]
+
+
+@dataclass(slots=True)
+class _Desk:
+    """The topics as they are so far, and as they were when they were first taken."""
+
+    shelf: Shelf
+    bases: dict[str, bytes | None] = field(default_factory=dict[str, bytes | None])
+    topics: dict[str, Topic] = field(default_factory=dict[str, Topic])
+    moved: dict[str, str] = field(default_factory=dict[str, str])
+    taken: set[str] = field(default_factory=set[str])
+
+    def load(self, topic: str) -> Topic | None:
+        if topic not in self.bases:
+            content = self.shelf.read(topic)
+            self.bases[topic] = content
+            if content is not None:
+                self.topics[topic] = parse(content)
+        return self.topics.get(topic)
+
+    def where(self, block: str) -> str | None:
+        return self.moved.get(block) or self.shelf.index.where(block)
+
+    def fresh(self, *parts: str) -> str:
+        """Returns a free block id; one that is taken gets another round of the hash."""
+        turn = 0
+        while True:
+            name = block_id_of(*parts, *([str(turn)] if turn else []))
+            if name not in self.taken and self.shelf.index.where(name) is None:
+                self.taken.add(name)
+                return name
+            turn += 1
+
+
+def compose(
+    shelf: Shelf,
+    works: Sequence[Work],
+    *,
+    revision: int,
+    cause: str,
+    at: datetime,
+    turns: int | None,
+    keep_history: bool = True,
+) -> Composed:
+    """Returns the install that carries out `works`; blocks on disk, writes nothing.
+
+    Raises:
+        Refused: if a topic's file is a link, a directory or unreadable.
+        Unavailable: if the disk fails.
+    """
+    desk = _Desk(shelf)
+    done: list[Done] = []
+    changes: list[BlockChange] = []
+    for work in works:
+        result, changed = _carry_out(desk, work, at.date(), keep_history=keep_history)
+        done.append(result)
+        changes += changed
+    _promote(desk, changes)
+    files = tuple(_staged(desk, topic) for topic in sorted(desk.topics) if _differs(desk, topic))
+    return Composed(
+        files=files,
+        topics=tuple(sorted(topic for topic in desk.topics if _differs(desk, topic))),
+        record=RevisionRecord(
+            revision=revision,
+            at=at,
+            cause=cause,
+            blocks=tuple(dict.fromkeys(change.block for change in changes)),
+            topics=tuple(dict.fromkeys(change.topic for change in changes)),
+            changes=tuple(map(_recorded, changes)),
+            turns=turns,
+        ),
+        done=tuple(done),
+    )
+
+
+def _carry_out(
+    desk: _Desk, work: Work, today: date, *, keep_history: bool
+) -> tuple[Done, tuple[BlockChange, ...]]:
+    taken = set(desk.taken)
+    sources = Sources(
+        load=desk.load,
+        where=desk.where,
+        resolve=lambda cite: cite,
+        ids=lambda number, part: desk.fresh(work.name, str(number), str(part)),
+    )
+    try:
+        applied = apply_edits(work.edits, sources=sources, today=today, keep_history=keep_history)
+    except TurnmarkError as error:
+        desk.taken = taken
+        return Done(blocks=(), problem=error.message), ()
+    desk.topics.update(applied.topics)
+    for change in applied.changes:
+        if change.after is not None:
+            desk.moved[change.block] = change.topic
+    blocks = dict.fromkeys(block for blocks in applied.blocks for block in blocks)
+    return Done(blocks=tuple(blocks)), applied.changes
+
+
+def _promote(desk: _Desk, changes: Iterable[BlockChange]) -> None:
+    """Puts new blocks at the top of the core's automatic part, people and projects first.
+
+    What was there stays below, up to a limit; what is gone or superseded leaves. The night puts
+    the whole part in order.
+    """
+    fresh = [
+        (change.topic, change.block)
+        for change in changes
+        if change.before is None and change.after is not None and change.topic != CORE
+    ]
+    gone = {change.block for change in changes if change.after is None} - {
+        block for _, block in fresh
+    }
+    core = desk.load(CORE)
+    if not fresh and not gone:
+        return
+    present = [] if core is None else _automatic(core)
+    first = sorted(fresh, key=lambda one: not one[0].startswith(("people/", "projects/")))
+    wanted = [one for one in [*first, *present] if one[1] not in gone]
+    desk.topics[CORE] = arrange(core, list(dict.fromkeys(wanted))[:AUTOMATIC_LIMIT])
+
+
+def _automatic(core: Topic) -> list[tuple[str, str]]:
+    line = core.line_index()
+    if line is None:
+        return []
+    return [(part.topic, part.block) for part in core.segments[line:] if isinstance(part, Embed)]
+
+
+def _differs(desk: _Desk, topic: str) -> bool:
+    return render(desk.topics[topic]) != desk.bases.get(topic)
+
+
+def _staged(desk: _Desk, topic: str) -> StagedFile:
+    found = desk.topics[topic]
+    definitions = {
+        label: line
+        for label in labels_used(found)
+        if (line := desk.shelf.define(label, topic)) is not None
+    }
+    base = desk.bases.get(topic)
+    return StagedFile(
+        path=desk.shelf.workspace.topic_file(topic),
+        base=None if base is None else digest_of(base),
+        base_content=base,
+        content=render(with_definitions(found, definitions)),
+    )
+
+
+def _recorded(change: BlockChange) -> RecordedChange:
+    return RecordedChange(
+        topic=change.topic,
+        block=change.block,
+        before=_text(change.before),
+        after=_text(change.after),
+    )
+
+
+def _text(line: bytes | None) -> str | None:
+    return None if line is None else line.decode("utf-8", "replace")

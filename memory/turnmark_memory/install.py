@@ -1,0 +1,238 @@
+"""Installing: evidence is archived already; now journal, files, marks, in that order.
+
+One install at a time. From the commit of its journal on an install will be finished, by this
+process or by the next one, without asking a writer again: the journal holds the new bytes. The
+turns are settled in the same transaction that closes the journal, so no crash can leave a mark
+without its topics or settle a turn twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+import anyio
+import anyio.to_thread
+import msgspec
+import structlog
+
+from turnmark_events.types import CoreRebuilt
+from turnmark_memory.compose import Composed, Work, compose
+from turnmark_memory.core_page import CorePage, render_core
+from turnmark_memory.exchange import StagedFile, close_exchange, exchange
+from turnmark_memory.revisions import RevisionRecord, write_record
+from turnmark_memory.shelf import Shelf
+from turnmark_memory.topic import Block, Topic
+from turnmark_memory.topic_merge import merge_topics
+from turnmark_memory.topic_path import CORE
+from turnmark_memory.workspace import STAGING, RevisionStamp
+from turnmark_session_store import SessionStore
+from turnmark_session_store.batches import (
+    BatchResult,
+    OpenInstall,
+    close_install,
+    open_install,
+)
+from turnmark_session_store.failpoints import failpoint
+from turnmark_session_store.marks import workspace_revision
+from turnmark_session_store.transaction import Transaction
+
+log = structlog.get_logger(__name__)
+CORE_PAGE = "core.md"
+
+
+class _Journal(msgspec.Struct, frozen=True, kw_only=True):
+    """What an install's row holds: enough to repeat the exchange byte for byte."""
+
+    files: tuple[StagedFile, ...]
+    topics: tuple[str, ...]
+    record: RevisionRecord
+    stamp: RevisionStamp
+
+
+class Installed(msgspec.Struct, frozen=True, kw_only=True):
+    """An install that is complete."""
+
+    revision: int
+    composed: Composed
+
+
+class BatchWork(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch's edits on their way into an install."""
+
+    batch: int
+    work: Work
+    turns: int
+
+
+class Installer:
+    """The only code that writes topics. Serial: callers wait for one another."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        shelf: Shelf,
+        workspace_key: int,
+        *,
+        core_tokens: int,
+        count: Callable[[str], int],
+    ) -> None:
+        self._store = store
+        self._shelf = shelf
+        self._workspace = workspace_key
+        self._core_tokens = core_tokens
+        self._count = count
+        self._serial = anyio.Lock()
+        self.core = CorePage(text="", tokens=0, blocks=(), left_out=())
+        self.installs = 0
+
+    async def install(
+        self, batches: Sequence[BatchWork], *, cause: str, works: Sequence[Work] = ()
+    ) -> Installed:
+        """Carries out the edits of `batches` and other `works` in one revision.
+
+        Batches that could not be applied are released unsettled by the caller: see
+        `Installed.composed.done`, in the order of `batches`, then of `works`.
+
+        Raises:
+            Refused: if a topic's file can't be used; nothing was changed.
+            Unavailable: if the disk fails; what was journalled is finished later.
+        """
+        async with self._serial:
+            revision = 1 + await self._store.read(
+                lambda db: workspace_revision(db, self._workspace)
+            )
+            composed = await anyio.to_thread.run_sync(
+                lambda: compose(
+                    self._shelf,
+                    [*(batch.work for batch in batches), *works],
+                    revision=revision,
+                    cause=cause,
+                    at=datetime.now(UTC),
+                    turns=sum(batch.turns for batch in batches) or None,
+                )
+            )
+            results = [
+                BatchResult(batch=batch.batch, outcome="kept", blocks=list(done.blocks))
+                for batch, done in zip(batches, composed.done, strict=False)
+                if done.problem is None
+            ]
+            if not results and not composed.files:
+                return Installed(revision=revision - 1, composed=composed)
+            await self._finish(await self._journal(composed, results))
+            return Installed(revision=revision, composed=composed)
+
+    async def _journal(self, composed: Composed, results: Sequence[BatchResult]) -> OpenInstall:
+        journal = _Journal(
+            files=composed.files,
+            topics=composed.topics,
+            record=composed.record,
+            stamp=RevisionStamp(revision=composed.record.revision, at=composed.record.at),
+        )
+        body = msgspec.json.encode(journal)
+        revision, cause = composed.record.revision, composed.record.cause
+
+        def write(tx: Transaction) -> int:
+            return open_install(
+                tx, self._workspace, revision=revision, cause=cause, body=body, results=results
+            )
+
+        failpoint("install.before_journal")
+        install = await self._store.write(write)
+        failpoint("install.journalled")
+        batches = [result.batch for result in results]
+        return OpenInstall(
+            install=install, revision=revision, cause=cause, body=body, batches=batches
+        )
+
+    async def roll_forward(self, installs: Sequence[OpenInstall]) -> None:
+        """Finishes installs that an earlier process journalled; asks no writer."""
+        for install in installs:
+            log.info("install_rolled_forward", revision=install.revision)
+            async with self._serial:
+                await self._finish(install)
+
+    async def _finish(self, install: OpenInstall) -> None:
+        """Exchanges the files, settles the turns, refreshes what is derived."""
+        journal = msgspec.json.decode(install.body, type=_Journal)
+        await anyio.to_thread.run_sync(self._exchange, journal)
+        failpoint("install.exchanged")
+        await self._store.write(lambda tx: close_install(tx, install.install))
+        failpoint("install.settled")
+        self.installs += 1
+        await anyio.to_thread.run_sync(self._refresh, journal)
+        failpoint("install.indexed")
+        await self._rebuild_core()
+
+    def _exchange(self, journal: _Journal) -> None:
+        write_record(self._shelf.workspace, journal.record)
+        failpoint("install.recorded")
+        exchange(
+            self._shelf.workspace,
+            journal.files,
+            merge_topics,
+            stamp=journal.stamp,
+            checkpoint=lambda step: failpoint(f"install.{step}"),
+        )
+
+    def _refresh(self, journal: _Journal) -> None:
+        late = close_exchange(self._shelf.workspace, merge_topics)
+        topics = dict.fromkeys(journal.topics)
+        topics.update((_topic_of(result.path), None) for result in late)
+        for topic in topics:
+            self._shelf.shelve(topic, self._shelf.read(topic))
+        self._shelf.index.revision = journal.record.revision
+
+    async def rebuild_core(self) -> CorePage:
+        """Renders `core.md` from `topics/core.md`, now; says so if its bytes changed."""
+        async with self._serial:
+            return await self._rebuild_core()
+
+    async def _rebuild_core(self) -> CorePage:
+        page, changed = await anyio.to_thread.run_sync(self._render_core)
+        self.core = page
+        if changed:
+            facts = {"tokens": page.tokens, "left_out": list(page.left_out)}
+
+            def say(tx: Transaction) -> None:
+                name = tx.value("SELECT name FROM workspace WHERE id = ?", (self._workspace,))
+                tx.record(CoreRebuilt, {"workspace": name, **facts})
+
+            await self._store.write(say)
+        return page
+
+    def _render_core(self) -> tuple[CorePage, bool]:
+        topics: dict[str, Topic | None] = {}
+
+        def load(topic: str, block: str) -> Block | None:
+            if topic not in topics:
+                topics[topic] = self._shelf.load(topic)
+            found = topics[topic]
+            return None if found is None else found.block(block)
+
+        core = self._shelf.read(CORE) or b""
+        page = render_core(core, load, self._core_tokens, self._count)
+        content = page.text.encode()
+        tree = self._shelf.workspace.tree
+        if tree.read(CORE_PAGE) == content:
+            return page, False
+        tree.replace(CORE_PAGE, content, staging=STAGING)
+        return page, True
+
+    async def stamp_went_back(self, revision: int) -> None:
+        """Writes a revision without changes: the number after which the workspace is trusted."""
+        record = RevisionRecord(
+            revision=revision,
+            at=datetime.now(UTC),
+            cause="the workspace went back to an older revision",
+            blocks=(),
+            topics=(),
+            changes=(),
+        )
+        empty = Composed(files=(), topics=(), record=record, done=())
+        async with self._serial:
+            await self._finish(await self._journal(empty, []))
+
+
+def _topic_of(path: str) -> str:
+    return path.removeprefix("topics/").removesuffix(".md")

@@ -1,0 +1,358 @@
+"""Memory: one object for what is recalled, owed, written and kept. Open it beside a session store.
+
+`open` takes the workspace's lock, finishes what a dead process journalled, and looks whether the
+workspace is the one that the marks speak of. `run` starts the worker and the night.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+import msgspec
+import structlog
+
+from turnmark_events.bus import Bus
+from turnmark_events.errors import Refused
+from turnmark_events.types import NightDone
+from turnmark_memory.archive import Archive
+from turnmark_memory.context import Context, ContextAnswer
+from turnmark_memory.flushing import FlushAnswer, flush_answer, look_of
+from turnmark_memory.index import Index
+from turnmark_memory.install import CORE_PAGE, Installer
+from turnmark_memory.night import NightClock
+from turnmark_memory.owing import OwedPage, owed_page
+from turnmark_memory.planning import Look
+from turnmark_memory.recall import Recall, RecallAnswer
+from turnmark_memory.relations import StoreRelations
+from turnmark_memory.requests import (
+    ContextRequest,
+    CoreRequest,
+    FlushRequest,
+    OrganizeRequest,
+    OwedRequest,
+    RecallRequest,
+    ShowRequest,
+    TopicsRequest,
+)
+from turnmark_memory.shelf import Shelf
+from turnmark_memory.showing import Shown, show
+from turnmark_memory.topic_listing import TopicList, list_topics
+from turnmark_memory.worker import Worker
+from turnmark_memory.workspace import RevisionStamp, UnreadableRevision, Workspace
+from turnmark_memory.writers.writer import Writer
+from turnmark_memory.writing import Writing
+from turnmark_session_store import SessionStore
+from turnmark_session_store.batches import take_over
+from turnmark_session_store.marks import park_settled_after, workspace_key, workspace_revision
+from turnmark_session_store.queries import value_of
+from turnmark_session_store.requests import SessionRef
+from turnmark_session_store.transaction import Transaction
+
+log = structlog.get_logger(__name__)
+
+_FAILED = frozenset({"failed"})
+
+
+class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the memory is told: budgets in tokens; `nightly` None switches the night off."""
+
+    trigger_tokens: int
+    core_tokens: int
+    nightly: time | None
+    mask_on_exit: bool = False
+
+
+class CoreAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """`memory.core`'s answer; `counter` names what counted the tokens."""
+
+    text: str
+    tokens: int
+    counter: str
+    blocks: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+class Organized(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`memory.organize`'s answer; `changed` counts the blocks that the night changed."""
+
+    date: str
+    changed: int
+    core: CoreAnswer
+    owed: int
+    held: dict[str, Any] | None = None
+
+
+class Memory:
+    """One workspace at work; made by `Memory.open`, closed by `close`."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        shelf: Shelf,
+        key: int,
+        writer: Writer,
+        settings: MemorySettings,
+        count: Callable[[str], int],
+        counter: str,
+    ) -> None:
+        self._store = store
+        self._shelf = shelf
+        self.key = key
+        self._settings = settings
+        self._counter = counter
+        self._writer = writer
+        self.installer = Installer(store, shelf, key, core_tokens=settings.core_tokens, count=count)
+        self._writing = Writing(
+            store, shelf, self.installer, writer, mask_on_exit=settings.mask_on_exit
+        )
+        self.worker = Worker(store, self._writing, key, trigger_tokens=settings.trigger_tokens)
+        self._recall = Recall(shelf.index, StoreRelations(store), count)
+        self._context = Context(self._recall, self._read_core, count)
+        self._night: NightClock | None = None
+        self._organizing = anyio.Lock()
+
+    @classmethod
+    async def open(
+        cls,
+        store: SessionStore,
+        root: Path,
+        writer: Writer,
+        settings: MemorySettings,
+        *,
+        count: Callable[[str], int],
+        counter: str,
+    ) -> Memory:
+        """Returns the memory of the workspace at `root`, whole and trusted.
+
+        Finishes journalled installs, offers again what an older workspace no longer holds, and
+        rebuilds the index where it is behind.
+
+        Raises:
+            PlaceTaken: if another daemon has the workspace.
+            Refused: if the workspace can't be used; the message says what to do.
+            Unavailable: if the disk fails.
+        """
+        shelf = await anyio.to_thread.run_sync(lambda: _open_shelf(root, count))
+        try:
+            name = str(shelf.workspace.id)
+            key = await store.write(lambda tx: workspace_key(tx, name))
+            memory = cls(store, shelf, key, writer, settings, count, counter)
+            await memory._take_up()
+        except BaseException:
+            _close_shelf(shelf)
+            raise
+        return memory
+
+    async def _take_up(self) -> None:
+        """Brings files, marks and index to one revision before anybody asks for anything."""
+        installs = await self._store.write(lambda tx: take_over(tx, self.key))
+        await self.installer.roll_forward(installs)
+        await self._check_revision()
+        revision = await self._store.read(lambda db: workspace_revision(db, self.key))
+        index = self._shelf.index
+        if await anyio.to_thread.run_sync(lambda: index.revision) != revision:
+            await anyio.to_thread.run_sync(self._shelf.rebuild, revision)
+        await self.installer.rebuild_core()
+
+    async def _check_revision(self) -> None:
+        """Compares what the workspace says of itself with what the marks rest on (law 5)."""
+        stamp = await anyio.to_thread.run_sync(self._shelf.workspace.revision)
+        known = await self._store.read(lambda db: workspace_revision(db, self.key))
+        if isinstance(stamp, RevisionStamp) and stamp.revision == known:
+            return
+        if isinstance(stamp, RevisionStamp) and stamp.revision > known:
+            await self._store.write(lambda tx: _reach(tx, self.key, stamp.revision))
+            log.warning("marks_went_back", workspace=stamp.revision, marks=known)
+            return
+        trusted = 0 if isinstance(stamp, UnreadableRevision) else stamp.revision
+        parked = await self._store.write(
+            lambda tx: park_settled_after(tx, self.key, trusted, "lost")
+        )
+        log.warning(
+            "workspace_went_back",
+            workspace=trusted,
+            marks=known,
+            turns_offered_again=parked,
+            unreadable=isinstance(stamp, UnreadableRevision),
+        )
+        await self.installer.stamp_went_back(known + 1)
+
+    async def run(self, bus: Bus, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        """Runs the worker and the night until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(self._run_worker, bus)
+            if self._settings.nightly is not None:
+                self._night = NightClock(
+                    self._settings.nightly, last_done=self._last_night, night=self._run_night
+                )
+                tasks.start_soon(self._night.run)
+            task_status.started()
+
+    async def _run_worker(self, bus: Bus, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        await self.worker.run(bus, task_status=task_status)
+
+    def close(self) -> None:
+        """Closes index, archive and workspace; nothing may be running any more."""
+        _close_shelf(self._shelf)
+
+    @property
+    def workspace(self) -> str:
+        """The workspace's `w-` id."""
+        return str(self._shelf.workspace.id)
+
+    async def recall(self, asked: RecallRequest) -> RecallAnswer:
+        """Returns what memory holds about a query; see `recall.Recall`."""
+        return await self._recall.recall(asked)
+
+    async def context(self, asked: ContextRequest) -> ContextAnswer:
+        """Returns the text to put before an agent; see `context.Context`."""
+        return await self._context.context(asked)
+
+    async def core(self, asked: CoreRequest) -> CoreAnswer:
+        """Returns the core page as it was rendered last."""
+        del asked
+        page = self.installer.core
+        return CoreAnswer(
+            text=page.text,
+            tokens=page.tokens,
+            counter=self._counter,
+            blocks=page.blocks,
+            left_out=page.left_out,
+        )
+
+    async def topics(self, asked: TopicsRequest) -> TopicList:
+        """Returns the topics by name."""
+        return await anyio.to_thread.run_sync(lambda: list_topics(self._shelf.index, asked))
+
+    async def show(self, asked: ShowRequest) -> Shown:
+        """Returns a block, a source, a topic or a turn with its provenance."""
+        return await show(self._store, self._shelf, asked.ref)
+
+    async def owed(self, asked: OwedRequest) -> OwedPage:
+        """Returns what the live tips owe this workspace."""
+        return await self._store.read(lambda db: owed_page(db, self.key, asked))
+
+    async def flush(self, asked: FlushRequest) -> FlushAnswer:
+        """Writes what is owed in a scope, one attempt a batch; or says what it would write."""
+        if asked.rewrite is not None or asked.since is not None:
+            raise Refused("flush --rewrite is not in this version; leave rewrite and since out")
+        if asked.session is not None:
+            await self._store.show_session(SessionRef(session=asked.session), None)
+        look = look_of(asked)
+        before = await self._owed_in(look)
+        if asked.dry_run:
+            return before
+        if not asked.wait:
+            self.worker.flush_later(look)
+            return before
+        done = await self.worker.flush(look)
+        left = await self._owed_in(look)
+        return FlushAnswer(
+            batches=done.batches,
+            turns=done.turns,
+            tokens=done.tokens,
+            blocks=done.blocks,
+            left=left.left,
+            failures=done.failures,
+        )
+
+    async def _owed_in(self, look: Look) -> FlushAnswer:
+        trigger_tokens = self._settings.trigger_tokens
+        return await self._store.read(
+            lambda db: flush_answer(db, self.key, look, trigger_tokens=trigger_tokens)
+        )
+
+    async def session_closed(self, session: str) -> None:
+        """Lets what a session owes be written now; returns at once."""
+        self.worker.flush_later(Look(moved=None, whole=None, session=session, at_once=True))
+
+    async def organize(self, asked: OrganizeRequest) -> Organized:
+        """Runs the night now, for today's date."""
+        if asked.uncited or asked.approve or asked.discard:
+            raise Refused(
+                "nothing is held in this version; run organize without uncited, approve and discard"
+            )
+        return await self._organize(datetime.now().astimezone().date())
+
+    async def _run_night(self, day: date) -> None:
+        await self._organize(day)
+
+    async def _organize(self, day: date) -> Organized:
+        """Writes what is owed, then rebuilds the core page; once for each local date."""
+        async with self._organizing:
+            await self.worker.flush(Look(moved=None, whole=None, reasons=_FAILED, at_once=True))
+            await self.installer.rebuild_core()
+            owed = await self.owed(OwedRequest())
+
+            def say(tx: Transaction) -> None:
+                tx.execute(
+                    "UPDATE workspace SET last_night = ? WHERE id = ?", (day.isoformat(), self.key)
+                )
+                facts: dict[str, Any] = {
+                    "workspace": self.workspace,
+                    "date": day.isoformat(),
+                    "revision": workspace_revision(tx.db, self.key),
+                    "held": [],
+                }
+                tx.record(NightDone, facts)
+
+            await self._store.write(say)
+        return Organized(
+            date=day.isoformat(), changed=0, core=await self.core(CoreRequest()), owed=owed.turns
+        )
+
+    async def _last_night(self) -> date | None:
+        found = await self._store.read(
+            lambda db: value_of(db, "SELECT last_night FROM workspace WHERE id = ?", (self.key,))
+        )
+        return None if found is None else date.fromisoformat(found)
+
+    async def forgotten(self, turns: list[int]) -> None:
+        """Erases turns that the store has forgotten from sources, index and blocks."""
+        await self._writing.erase(turns)
+        await self.installer.rebuild_core()
+
+    def statistics(self) -> dict[str, Any]:
+        """Returns what the memory is doing, for `status`."""
+        night = self._night.next if self._night is not None else None
+        return {
+            "workspace": self.workspace,
+            "path": str(self._shelf.workspace.root),
+            "writer": self._writer.name,
+            "counter": self._counter,
+            "installs": self.installer.installs,
+            "core_tokens": self.installer.core.tokens,
+            "next_night": None if night is None else night.astimezone(UTC),
+            **self.worker.statistics(),
+        }
+
+    def _read_core(self) -> str:
+        content = self._shelf.workspace.tree.read(CORE_PAGE)
+        return "" if content is None else content.decode("utf-8", "replace")
+
+
+def _open_shelf(root: Path, count: Callable[[str], int]) -> Shelf:
+    workspace = Workspace.open(root)
+    try:
+        archive = Archive(workspace)
+        index = Index.open(workspace.root / ".turnmark" / "index.db")
+    except BaseException:
+        workspace.close()
+        raise
+    return Shelf(workspace, archive, index, count)
+
+
+def _close_shelf(shelf: Shelf) -> None:
+    shelf.index.close()
+    shelf.archive.close()
+    shelf.workspace.close()
+
+
+def _reach(tx: Transaction, key: int, revision: int) -> None:
+    tx.execute("UPDATE workspace SET revision = ? WHERE id = ?", (revision, key))

@@ -1,0 +1,108 @@
+"""The night: one run per local date at a set time, caught up once after a missed one.
+
+Keyed by the local date, not by an interval: 03:00 is missing or doubled once a year in many zones.
+A date whose time doesn't exist runs at the first moment after the gap; one whose time comes twice
+runs at the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+
+import structlog
+
+from turnmark_events.errors import TurnmarkError
+from turnmark_session_store.deadline import DeadlineTimer, Wake
+
+log = structlog.get_logger(__name__)
+
+_RETRY = timedelta(minutes=10)
+"""A night that failed is tried again after this, the same date."""
+
+
+def local_zone() -> tzinfo:
+    """Returns the machine's zone as it is now."""
+    zone = datetime.now().astimezone().tzinfo
+    return UTC if zone is None else zone
+
+
+def due_instant(day: date, at: time, zone: tzinfo | None) -> datetime:
+    """Returns the moment, in UTC, at which the night of local `day` is due.
+
+    `zone` None is the machine's local time. A time in a gap is moved past it, a doubled one is the
+    first.
+    """
+    wall = datetime.combine(day, at)
+    if zone is None:
+        return wall.astimezone(UTC)
+    instant = wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
+    back = instant.astimezone(zone).replace(tzinfo=None)
+    if back != wall:  # in a gap: fold=0 read it with the offset before, which lands behind the gap
+        return _first_after_gap(day, at, zone)
+    return instant
+
+
+def _first_after_gap(day: date, at: time, zone: tzinfo) -> datetime:
+    """Returns the first whole minute of local time after the gap that swallowed `at`."""
+    wall = datetime.combine(day, at)
+    for minutes in range(1, 24 * 60):
+        later = wall + timedelta(minutes=minutes)
+        instant = later.replace(tzinfo=zone, fold=0).astimezone(UTC)
+        if instant.astimezone(zone).replace(tzinfo=None) == later:
+            return instant
+    return wall.replace(tzinfo=zone).astimezone(UTC)
+
+
+def next_due(
+    now: datetime, last_done: date | None, at: time, zone: tzinfo | None = None
+) -> tuple[date, datetime]:
+    """Returns the next date to run and when it is due, which may be in the past (catch-up).
+
+    However many dates were missed, one run catches up: that of today, or of yesterday where today's
+    time has not come yet.
+    """
+    today = now.astimezone(zone).date()
+    due_today = due_instant(today, at, zone)
+    if now < due_today:
+        yesterday = today - timedelta(days=1)
+        if last_done is not None and last_done < yesterday:
+            return yesterday, due_instant(yesterday, at, zone)
+        return today, due_today
+    if last_done is None or last_done < today:
+        return today, due_today
+    tomorrow = today + timedelta(days=1)
+    return tomorrow, due_instant(tomorrow, at, zone)
+
+
+class NightClock:
+    """Runs `night(date)` when it is due; the owner keeps the date that was done last."""
+
+    def __init__(
+        self,
+        at: time,
+        *,
+        last_done: Callable[[], Awaitable[date | None]],
+        night: Callable[[date], Awaitable[None]],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._at = at
+        self._last_done = last_done
+        self._night = night
+        self._now = now
+        self.next: datetime | None = None
+
+    async def run(self) -> None:
+        """Runs until cancelled. A failed night is logged and tried again, never skipped."""
+        with DeadlineTimer(self._now) as timer:
+            while True:
+                day, due = next_due(self._now(), await self._last_done(), self._at)
+                self.next = due
+                if await timer.wait_until(due) is not Wake.DUE:
+                    continue
+                try:
+                    await self._night(day)
+                except TurnmarkError as error:
+                    log.warning("night_failed", date=day.isoformat(), reason=error.message)
+                    self.next = self._now() + _RETRY
+                    await timer.wait_until(self.next)

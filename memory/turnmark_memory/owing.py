@@ -1,0 +1,40 @@
+"""What is owed, as a page of `memory.owed`."""
+
+from __future__ import annotations
+
+import apsw
+import msgspec
+
+from turnmark_memory.requests import OwedRequest
+from turnmark_session_store.owed import OwedTip, owed
+from turnmark_session_store.sessions import get_session
+from turnmark_session_store.views import cursor_of, position_of
+
+
+class OwedPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`memory.owed`'s answer; `turns` and `tokens` count each turn once, over all pages."""
+
+    tips: list[OwedTip]
+    turns: int
+    tokens: int
+    next: str | None = None
+
+
+def owed_page(db: apsw.Connection, workspace: int, asked: OwedRequest) -> OwedPage:
+    """Returns the asked page of what the live tips owe.
+
+    Raises:
+        NotFound: if the session is unknown.
+        Refused: if the cursor is none of ours.
+    """
+    if asked.session is not None:
+        get_session(db, asked.session)
+    start = position_of(asked.cursor)
+    found = owed(db, workspace, session=asked.session, ids=asked.ids)
+    stop = start + asked.limit
+    return OwedPage(
+        tips=found.tips[start:stop],
+        turns=found.turns,
+        tokens=found.tokens,
+        next=cursor_of(stop) if stop < len(found.tips) else None,
+    )

@@ -1,0 +1,370 @@
+"""Recall: from a question to hits with their provenance, as a reader at one tip sees them.
+
+The index finds and ranks; the store says which of the turns behind a candidate are still there
+and how they lie to the reader's path. What rests only on turns that were taken back is dropped
+here, at query time, however old the index is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Literal, Protocol, TypeVar
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from turnmark_events.errors import Refused, Unavailable
+from turnmark_memory.index import Index
+from turnmark_memory.index_rows import microseconds
+from turnmark_memory.index_schema import BlockDoc, Filters, Found, TurnDoc
+from turnmark_memory.ranking import Ranked, fuse, rank_blocks, rank_turns, weigh
+from turnmark_memory.requests import HitKind, RecallRequest
+from turnmark_memory.search_text import Query, fold, query_of
+from turnmark_session_store.times import to_rfc3339
+
+T = TypeVar("T")
+BranchLabel = Literal["own", "shared", "other-branch", "other-session"]
+TurnRef = tuple[str, str]
+"""A turn's key: namespace and id."""
+
+_DEPTH = 200
+"""Candidates of each kind that are ranked. Source: 50 / 100 / 200 / 500 candidates find 73.7 /
+73.9 / 74.2 / 74.2 % of LoCoMo's evidence in the first ten."""
+
+_NEIGHBOURED = 60
+"""Best turns whose neighbours are looked at; those of the others would rank below anyway."""
+
+_SECOND_CHANCE_BELOW = 8
+"""With fewer matches than this, single characters of unspaced scripts are looked for as well."""
+
+_PLACED_AT_ONCE = 24
+"""Candidates whose turns the store is asked about in one go, at least; more only if many fall."""
+
+_OWN_BOOST = 1.15
+"""What brings the reader's own branch into the first `k`; there it comes before all others."""
+
+_CONCURRENT_SEARCHES = 4
+
+_MISSING = {
+    "dense": "no embedding model is set up here, so nothing can be found by meaning alone",
+    "select": "no model is set up that could pick topics",
+}
+
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{8}|\d{4}-?W\d{2}(-?\d)?")
+_DAY_US = 24 * 3_600 * 1_000_000
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """How a turn lies to a reader. `only_here`: no other live branch reaches it.
+
+    `state` is `unknown` for a turn that this store never had (a copied workspace).
+    """
+
+    state: Literal["live", "retired", "forgotten", "unknown"]
+    on_path: bool
+    only_here: bool
+    of_session: bool
+
+    @property
+    def is_taken_back(self) -> bool:
+        """True if memory must not rest on this turn."""
+        return self.state in ("retired", "forgotten")
+
+
+_ERASED = Place(state="forgotten", on_path=False, only_here=False, of_session=False)
+_UNKNOWN = Place(state="unknown", on_path=False, only_here=False, of_session=False)
+
+
+class Relations(Protocol):
+    """What recall asks of the session store."""
+
+    async def place(
+        self, turns: Sequence[TurnRef], session: str | None, tip: str | None
+    ) -> Sequence[Place]:
+        """Returns each turn's place for a reader at `tip` (None: the head) of `session`."""
+        ...
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a hit comes from: a turn, and the line of the archive that holds its words."""
+
+    turn: str
+    label: str
+    session: str
+    speaker: str
+    time: str
+    path: str
+    line: int
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A block or turn that answers; `ref` is a block id or a label."""
+
+    ref: str
+    kind: HitKind
+    text: str
+    score: float
+    branch: BranchLabel
+    sources: tuple[Source, ...]
+    topic: str | None = None
+    session: str | None = None
+    speaker: str | None = None
+    time: str | None = None
+    superseded_by: str | None = None
+
+
+class RecallAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The hits, best first, the reader's own branch before the others; `tokens` of their texts."""
+
+    hits: tuple[Hit, ...]
+    tokens: int
+
+
+class _Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A ranked block or turn with the turns that it rests on; `lost` stand for those not here."""
+
+    ranked: Ranked
+    block: BlockDoc | None
+    turns: tuple[TurnDoc, ...]
+    lost: tuple[Place, ...] = ()
+
+
+class Recall:
+    """Answers questions out of one workspace."""
+
+    def __init__(
+        self, index: Index, relations: Relations, count_tokens: Callable[[str], int]
+    ) -> None:
+        self._index = index
+        self._relations = relations
+        self._count_tokens = count_tokens
+        self._limiter = anyio.CapacityLimiter(_CONCURRENT_SEARCHES)
+
+    async def recall(self, request: RecallRequest) -> RecallAnswer:
+        """Returns at most `k` hits; none rather than something unrelated. Can be cancelled.
+
+        Raises:
+            Unavailable: if `mode` needs a model that is not set up, or the index can't be read.
+            Refused: if `since` or `until` is no time.
+        """
+        if request.mode in _MISSING:
+            raise Unavailable(
+                f"{_MISSING[request.mode]}: mode={request.mode} can't answer; use mode=lexical",
+                mode=request.mode,
+            )
+        asked, filters = query_of(request.query), filters_of(request)
+        ranked = await self._in_thread(lambda: lexical(self._index, asked, filters, request.kinds))
+        hits = await self._hits(ranked, request)
+        return await self._in_thread(lambda: _within(hits, request, self._count_tokens))
+
+    async def _hits(self, ranked: Sequence[Ranked], request: RecallRequest) -> list[Hit]:
+        """Returns the first `k` that still stand."""
+        hits: list[Hit] = []
+        step = max(2 * request.k, _PLACED_AT_ONCE)
+        for start in range(0, len(ranked), step):
+            chunk = ranked[start : start + step]
+            candidates = await self._in_thread(partial(_load, self._index, chunk))
+            places = await self._places(candidates, request)
+            hits += [hit for one in candidates if (hit := _hit(one, places)) is not None]
+            if len(hits) >= request.k:
+                break
+        best = sorted(hits, key=lambda hit: (-hit.score, hit.ref))[: request.k]
+        return sorted(best, key=lambda hit: hit.branch != "own")
+
+    async def _places(
+        self, candidates: Sequence[_Candidate], request: RecallRequest
+    ) -> Mapping[TurnRef, Place]:
+        turns = (turn for one in candidates for turn in one.turns)
+        refs = list(dict.fromkeys((turn.namespace, turn.id) for turn in turns))
+        if not refs:
+            return {}
+        places = await self._relations.place(refs, request.session, request.tip)
+        return dict(zip(refs, places, strict=True))
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await anyio.to_thread.run_sync(work, limiter=self._limiter)
+
+
+def lexical(index: Index, asked: Query, filters: Filters, kinds: Sequence[HitKind]) -> list[Ranked]:
+    """Returns the candidates above the floor, best first. Blocks for the search."""
+    turns = _find(index.search_turns, asked, filters) if "turn" in kinds else []
+    blocks = _find(index.search_blocks, asked, filters) if "block" in kinds else []
+    if not turns and not blocks:
+        return []
+    weighed = weigh(asked, _frequencies(index, asked), index.size("turn") + index.size("block"))
+    beside = index.beside(turns[:_NEIGHBOURED], filters)
+    named = index.speaker_terms(asked.terms)
+    return fuse(rank_turns(turns, beside, weighed, named), rank_blocks(blocks, weighed))
+
+
+def filters_of(request: RecallRequest) -> Filters:
+    """Returns the conditions of a request.
+
+    Raises:
+        Refused: if `since` or `until` is neither RFC 3339 nor a date.
+    """
+    topic = (request.topic or "").removesuffix(".md").strip("/")
+    return Filters(
+        since_us=_instant(request.since, "since", whole_day=False),
+        until_us=_instant(request.until, "until", whole_day=True),
+        speaker=None if request.speaker is None else fold(request.speaker).replace("\n", " "),
+        topic=topic or None,
+        project=request.project,
+        history=request.history,
+    )
+
+
+def label_of_places(places: Iterable[Place]) -> BranchLabel | None:
+    """Returns how what rests on turns at `places` lies to the reader, None if it fell with them.
+
+    Turns that were taken back don't count; what never cited one stands by itself.
+    """
+    given = list(places)
+    standing = [place for place in given if not place.is_taken_back]
+    if given and not standing:
+        return None
+    of_session = [place for place in standing if place.of_session]
+    if not of_session:
+        return "other-session"
+    if not all(place.on_path for place in of_session):
+        return "other-branch"
+    return "own" if any(place.only_here for place in of_session) else "shared"
+
+
+def _find(
+    search: Callable[[Sequence[str], int, Filters], list[Found]], asked: Query, filters: Filters
+) -> list[Found]:
+    found = search(asked.terms, _DEPTH, filters) if asked.terms else []
+    if asked.second and len(found) < _SECOND_CHANCE_BELOW:
+        known = {one.row for one in found}
+        more = search(asked.second, _DEPTH, filters)
+        found = found + [one for one in more if one.row not in known]
+    return found
+
+
+def _frequencies(index: Index, asked: Query) -> dict[str, int]:
+    terms = {term for unit in asked.units for term in (*unit.full, *unit.half)}
+    turns = index.frequencies("turn", terms)
+    blocks = index.frequencies("block", terms)
+    return {term: turns[term] + blocks[term] for term in terms}
+
+
+def _load(index: Index, ranked: Sequence[Ranked]) -> list[_Candidate]:
+    loaded = (_candidate(index, one) for one in ranked)
+    return [candidate for candidate in loaded if candidate is not None]
+
+
+def _candidate(index: Index, ranked: Ranked) -> _Candidate | None:
+    """Returns None for what went out of the index since it was found."""
+    if ranked.kind == "turn":
+        turn = index.turn(ranked.found.ref)
+        return None if turn is None else _Candidate(ranked=ranked, block=None, turns=(turn,))
+    block = index.block(ranked.found.ref)
+    if block is None:
+        return None
+    cited = [(label, index.turn(label)) for label in block.cites]
+    return _Candidate(
+        ranked=ranked,
+        block=block,
+        turns=tuple(turn for _, turn in cited if turn is not None),
+        lost=tuple(
+            _ERASED if index.is_forgotten(label) else _UNKNOWN
+            for label, turn in cited
+            if turn is None
+        ),
+    )
+
+
+def _hit(candidate: _Candidate, places: Mapping[TurnRef, Place]) -> Hit | None:
+    """Returns the hit, or None if all that it rests on was taken back."""
+    placed = [(turn, places[turn.namespace, turn.id]) for turn in candidate.turns]
+    branch = label_of_places([*(place for _, place in placed), *candidate.lost])
+    if branch is None:
+        return None
+    score = candidate.ranked.score * (_OWN_BOOST if branch == "own" else 1.0)
+    sources = tuple(_source(turn) for turn, place in placed if not place.is_taken_back)
+    if candidate.block is None:
+        return _turn_hit(candidate.turns[0], score, branch, sources)
+    return _block_hit(candidate.block, score, branch, sources)
+
+
+def _turn_hit(turn: TurnDoc, score: float, branch: BranchLabel, sources: tuple[Source, ...]) -> Hit:
+    return Hit(
+        ref=turn.label,
+        kind="turn",
+        text=turn.text,
+        score=score,
+        branch=branch,
+        sources=sources,
+        session=turn.session,
+        speaker=turn.speaker,
+        time=_rfc3339(turn.time),
+    )
+
+
+def _block_hit(
+    block: BlockDoc, score: float, branch: BranchLabel, sources: tuple[Source, ...]
+) -> Hit:
+    newest = max((source.time for source in sources), default=None)
+    written = None if block.updated_at is None else _rfc3339(block.updated_at)
+    return Hit(
+        ref=block.block,
+        kind="block",
+        text=block.text,
+        score=score,
+        branch=branch,
+        sources=sources,
+        topic=block.topic,
+        time=newest or written,
+        superseded_by=block.superseded_by,
+    )
+
+
+def _source(turn: TurnDoc) -> Source:
+    return Source(
+        turn=turn.id,
+        label=turn.label,
+        session=turn.session,
+        speaker=turn.speaker,
+        time=_rfc3339(turn.time),
+        path=turn.path,
+        line=turn.line,
+    )
+
+
+def _within(
+    hits: Sequence[Hit], request: RecallRequest, count_tokens: Callable[[str], int]
+) -> RecallAnswer:
+    """Returns the hits that fit the budget: one that doesn't is left out and the next is tried."""
+    kept: list[Hit] = []
+    tokens = 0
+    for hit in hits:
+        size = count_tokens(hit.text)
+        if request.budget_tokens is None or tokens + size <= request.budget_tokens:
+            kept.append(hit)
+            tokens += size
+    return RecallAnswer(hits=tuple(kept), tokens=tokens)
+
+
+def _instant(text: str | None, name: str, *, whole_day: bool) -> int | None:
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        at_us = microseconds(moment)
+    except ValueError:
+        raise Refused(
+            f"{name}={text!r} is no time; write 2026-08-09 or 2026-08-09T14:02:00Z"
+        ) from None
+    return at_us + _DAY_US if whole_day and _DATE.fullmatch(text.strip()) else at_us
+
+
+def _rfc3339(moment: datetime) -> str:
+    return to_rfc3339(microseconds(moment) // 1_000)

@@ -1,0 +1,143 @@
+"""How turns lie to one another, asked of the session store: for recall and for edits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import apsw
+
+from turnmark_memory.recall import Place
+from turnmark_session_store import SessionStore
+from turnmark_session_store.owed import LiveTip, live_branches
+from turnmark_session_store.queries import rows_of, value_of
+from turnmark_session_store.sessions import find_session, get_turn
+from turnmark_session_store.walks import ancestors, roots_below
+
+TurnRef = tuple[str, str]
+_UNKNOWN = Place(state="unknown", on_path=False, only_here=False, of_session=False)
+
+
+class StoreRelations:
+    """Answers recall's questions about turns from one snapshot each."""
+
+    def __init__(self, store: SessionStore) -> None:
+        self._store = store
+
+    async def place(
+        self, turns: Sequence[TurnRef], session: str | None, tip: str | None
+    ) -> Sequence[Place]:
+        """Returns each turn's place for a reader at `tip` (None: the head) of `session`.
+
+        Raises:
+            NotFound: if `tip` is no turn of `session`.
+        """
+        return await self._store.read(lambda db: place_turns(db, turns, session, tip))
+
+
+def place_turns(
+    db: apsw.Connection, turns: Sequence[TurnRef], session: str | None, tip: str | None
+) -> list[Place]:
+    """Returns each turn's place; the branches that share a root with the turns are walked once."""
+    keys = keys_of(db, turns)
+    known = [key for key in keys if key is not None]
+    states = _states(db, known)
+    reader = _Reader(db, known, session, tip)
+    return [_UNKNOWN if key is None else reader.place(key, states[key]) for key in keys]
+
+
+def keys_of(db: apsw.Connection, turns: Sequence[TurnRef]) -> list[int | None]:
+    """Returns the store's integer key of each (namespace, id), None where it is unknown."""
+    return [
+        value_of(
+            db,
+            "SELECT turn.id FROM turn JOIN namespace ON namespace.id = turn.namespace"
+            " WHERE namespace.name = ? AND turn.key = ?",
+            turn,
+        )
+        for turn in turns
+    ]
+
+
+State = Literal["live", "retired", "forgotten"]
+
+
+def _states(db: apsw.Connection, keys: Iterable[int]) -> dict[int, State]:
+    rows = rows_of(
+        db,
+        "SELECT value, EXISTS (SELECT 1 FROM forgotten_turn WHERE turn = value),"
+        " EXISTS (SELECT 1 FROM retired_turn WHERE turn = value) FROM json_each(?)",
+        ("[" + ",".join(map(str, keys)) + "]",),
+    )
+    return {
+        key: "forgotten" if forgotten else "retired" if retired else "live"
+        for key, forgotten, retired in rows
+    }
+
+
+class _Reader:
+    """A reader at a tip: which turns lie on its path, and which only there."""
+
+    def __init__(
+        self, db: apsw.Connection, keys: Sequence[int], session: str | None, tip: str | None
+    ) -> None:
+        self._path: frozenset[int] = frozenset()
+        self._elsewhere: frozenset[int] = frozenset()
+        self._session: frozenset[int] = frozenset()
+        found = None if session is None else find_session(db, session)
+        if found is None or not keys:
+            return
+        at = found.head if tip is None else get_turn(db, found, tip)
+        lowest = min(keys)
+        if at is not None:
+            self._path = frozenset(ancestors(db, at, lowest))
+        own = live_branches(db, found.name)
+        mine = next((live.branch for live in own if live.tip == at), None) or next(
+            (live.branch for live in own if at in ancestors(db, live.tip, at or 0)), None
+        )
+        reached: set[int] = set()
+        for live in own:
+            reached.update(ancestors(db, live.tip, lowest))
+        self._session = frozenset(reached | self._path | _first_said(db, found.id, keys))
+        self._elsewhere = frozenset(
+            turn
+            for live in _related(db, keys)
+            if live.branch != mine
+            for turn in ancestors(db, live.tip, lowest)
+        )
+
+    def place(self, key: int, state: State) -> Place:
+        """Returns the place of one turn."""
+        return Place(
+            state=state,
+            on_path=key in self._path,
+            only_here=key in self._path and key not in self._elsewhere,
+            of_session=key in self._session,
+        )
+
+
+def _first_said(db: apsw.Connection, session: int, keys: Iterable[int]) -> set[int]:
+    rows = rows_of(
+        db,
+        "SELECT turn.id FROM turn JOIN json_each(?) ON turn.id = value WHERE session = ?",
+        ("[" + ",".join(map(str, keys)) + "]", session),
+    )
+    return {turn for (turn,) in rows}
+
+
+def _related(db: apsw.Connection, keys: Iterable[int]) -> list[LiveTip]:
+    roots = {root for key in keys for root in roots_below(db, key)}
+    return [live for live in live_branches(db) if not roots.isdisjoint(roots_below(db, live.tip))]
+
+
+def on_sibling(db: apsw.Connection, tip: int, turns: Sequence[TurnRef]) -> bool:
+    """Tells whether one of `turns` lies on a branch beside `tip`: related, and not before it.
+
+    Turns of unrelated conversations, and ones that the store never had, don't count.
+    """
+    keys = [key for key in keys_of(db, turns) if key is not None]
+    if not keys:
+        return False
+    before = set(ancestors(db, tip, min(keys)))
+    roots = roots_below(db, tip)
+    return any(key not in before and not roots.isdisjoint(roots_below(db, key)) for key in keys)

@@ -1,0 +1,191 @@
+"""The topics of a workspace, with the index beside them: read from files, found by the index.
+
+Files are the truth. The index answers where a block stands and what a batch's turns may concern;
+after an install the files' own bytes go back into it. Every function blocks on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+import structlog
+
+from turnmark_events.errors import Refused, Unavailable
+from turnmark_memory.archive import Archive, ArchivedTurn, SourceLine
+from turnmark_memory.footnotes import definition
+from turnmark_memory.index import Index
+from turnmark_memory.index_schema import BlockDoc, TopicDoc, TurnDoc
+from turnmark_memory.model import Evidence, ShownBlock
+from turnmark_memory.topic import Block, Topic, block_hash
+from turnmark_memory.topic_format import parse
+from turnmark_memory.topic_path import CORE
+from turnmark_memory.workspace import Workspace
+
+log = structlog.get_logger(__name__)
+
+
+class Shelf:
+    """Reads topics and blocks; keeps the index in step with them."""
+
+    def __init__(
+        self, workspace: Workspace, archive: Archive, index: Index, count: Callable[[str], int]
+    ) -> None:
+        self.workspace = workspace
+        self.archive = archive
+        self.index = index
+        self._count = count
+
+    def read(self, topic: str) -> bytes | None:
+        """Returns a topic's bytes, None where there is no file.
+
+        Raises:
+            Refused: if what lies there is no regular file.
+            Unavailable: if the disk fails.
+        """
+        return self.workspace.tree.read(self.workspace.topic_file(topic))
+
+    def load(self, topic: str) -> Topic | None:
+        """Returns a topic as it stands in its file."""
+        content = self.read(topic)
+        return None if content is None else parse(content)
+
+    def block(self, topic: str, block: str) -> Block | None:
+        """Returns one block of a topic by id or alias."""
+        found = self.load(topic)
+        return None if found is None else found.block(block)
+
+    def shown(self, name: str) -> ShownBlock | None:
+        """Returns a block as a writer is shown it, None if it is gone or superseded."""
+        topic = self.index.where(name)
+        block = self.block(topic, name) if topic is not None else None
+        if topic is None or block is None or block.id is None or block.superseded_by is not None:
+            return None
+        return ShownBlock(
+            block=block.id,
+            topic=topic,
+            heading=block.section,
+            text=block.text,
+            cites=block.cites,
+            hash=block_hash(block),
+        )
+
+    def by_person(self, name: str) -> bool:
+        """Tells whether a person wrote or reworded the block of that name."""
+        topic = self.index.where(name)
+        block = self.block(topic, name) if topic is not None else None
+        return block is not None and block.origin == "person"
+
+    def define(self, label: str, topic: str) -> str | None:
+        """Returns the footnote definition of a label for a topic, None where it can't resolve."""
+        place = self.archive.resolve(label)
+        turn = self.archive.read(label) if place is not None else None
+        if place is None or turn is None:
+            return None
+        return definition(
+            label=label,
+            time=turn.time,
+            speaker_name=turn.speaker.name if turn.speaker else None,
+            speaker_id=turn.speaker.id if turn.speaker else None,
+            role=turn.role,
+            agent=turn.agent,
+            session=turn.session,
+            topic_path=topic,
+            source_path=place.path,
+            line=place.line,
+        )
+
+    def shelve(self, topic: str, content: bytes | None) -> None:
+        """Brings the index in step with what a topic's file holds now."""
+        if content is None:
+            self.index.remove_topic(topic)
+            return
+        found = self._topic_doc(topic, parse(content))
+        self.index.set_topic(
+            topic, found.about, found.tokens, found.blocks, updated_at=found.updated_at
+        )
+
+    def index_turns(self, turns: list[tuple[Evidence, SourceLine]]) -> None:
+        """Makes archived turns searchable."""
+        self.index.add_turns(
+            TurnDoc(
+                label=place.label,
+                namespace=turn.namespace,
+                id=turn.id,
+                session=turn.session,
+                agent=turn.agent,
+                project=turn.project,
+                role=turn.role,
+                speaker_id=turn.speaker_id,
+                speaker_name=turn.speaker_name,
+                time=turn.time,
+                text=turn.text,
+                path=place.path,
+                line=place.line,
+                position=place.line,
+            )
+            for turn, place in turns
+        )
+
+    def rebuild(self, revision: int) -> None:
+        """Builds the index anew from `sources/` and `topics/` alone."""
+        self.index.rebuild(self._all_turns(), self._all_topics(), revision)
+
+    def _all_turns(self) -> Iterator[TurnDoc]:
+        return (_turn_doc(place, turn) for place, turn in self.archive.scan())
+
+    def _all_topics(self) -> Iterator[TopicDoc]:
+        for file in self.workspace.topics():
+            try:
+                content = self.workspace.tree.read(file.path)
+            except (Refused, Unavailable) as error:
+                log.warning("topic_unreadable", topic=file.topic, reason=error.message)
+                continue
+            if content is not None:
+                yield self._topic_doc(file.topic, parse(content))
+
+    def _topic_doc(self, topic: str, found: Topic) -> TopicDoc:
+        text = "".join(part.raw for part in found.segments)
+        return TopicDoc(
+            topic=topic,
+            about=found.about or "",
+            tokens=self._count(text.encode("utf-8", "replace").decode()),
+            blocks=tuple(
+                _block_doc(topic, block)
+                for block in found.blocks()
+                if block.id is not None and topic != CORE
+            ),
+            updated_at=datetime.now(UTC),
+        )
+
+
+def _block_doc(topic: str, block: Block) -> BlockDoc:
+    return BlockDoc(
+        block=block.id or "",
+        topic=topic,
+        text=block.text,
+        aliases=block.aliases,
+        heading=block.section,
+        cites=block.cites,
+        superseded_by=block.superseded_by,
+        superseded_on=block.superseded_on.isoformat() if block.superseded_on else None,
+    )
+
+
+def _turn_doc(place: SourceLine, turn: ArchivedTurn) -> TurnDoc:
+    return TurnDoc(
+        label=turn.label,
+        namespace=turn.namespace,
+        id=turn.id,
+        session=turn.session,
+        agent=turn.agent,
+        project=turn.project,
+        role=turn.role,
+        speaker_id=turn.speaker.id if turn.speaker else None,
+        speaker_name=turn.speaker.name if turn.speaker else None,
+        time=turn.time,
+        text=turn.text,
+        path=place.path,
+        line=place.line,
+        position=place.line,
+    )

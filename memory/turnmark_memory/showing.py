@@ -1,0 +1,145 @@
+"""Showing one thing by its ref: a block, a source, a topic or a turn, with where it comes from."""
+
+from __future__ import annotations
+
+import anyio.to_thread
+import msgspec
+
+from turnmark_events.errors import Forgotten, NotFound, Refused
+from turnmark_memory.index_schema import TurnDoc
+from turnmark_memory.labels import is_block_id, is_label
+from turnmark_memory.shelf import Shelf
+from turnmark_memory.topic_path import topic_path
+from turnmark_session_store import SessionStore
+from turnmark_session_store.model import TurnOut
+from turnmark_session_store.times import to_rfc3339
+from turnmark_session_store.views import get_turn_anywhere, show_turns
+
+
+class ShownSource(msgspec.Struct, frozen=True, kw_only=True):
+    """A turn that something rests on, and the line of the archive that holds its words."""
+
+    turn: str
+    label: str
+    session: str
+    speaker: str
+    time: str
+    path: str
+    line: int
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`memory.show`'s answer: the text and its provenance, as far as the kind has one."""
+
+    kind: str
+    ref: str
+    text: str
+    topic: str | None = None
+    heading: str | None = None
+    superseded_by: str | None = None
+    sources: list[ShownSource] = msgspec.field(default_factory=list[ShownSource])
+    turn: TurnOut | None = None
+    path: str | None = None
+    line: int | None = None
+
+
+async def show(store: SessionStore, shelf: Shelf, ref: str) -> Shown:
+    """Returns what `ref` names: first a block, then a label, a topic, `SESSION#ID`, a turn id.
+
+    Raises:
+        NotFound: if nothing is called that.
+        Refused: if a bare turn id stands in several namespaces; names the candidates.
+        Forgotten: if it was forgotten.
+    """
+    name = ref.removeprefix("^")
+    if is_block_id(name):
+        return await anyio.to_thread.run_sync(_block, shelf, name)
+    if is_label(name):
+        return await anyio.to_thread.run_sync(_source, shelf, name)
+    topic = await anyio.to_thread.run_sync(_topic, shelf, ref)
+    return topic or await _turn(store, shelf, ref)
+
+
+def _block(shelf: Shelf, name: str) -> Shown:
+    topic = shelf.index.where(name)
+    block = shelf.block(topic, name) if topic is not None else None
+    if topic is None or block is None:
+        raise NotFound(f"no block ^{name} in this memory; `turnmark topics` lists its topics")
+    cited = (shelf.index.turn(label) for label in block.cites)
+    return Shown(
+        kind="block",
+        ref=block.id or name,
+        text=block.text,
+        topic=topic,
+        heading=block.section,
+        superseded_by=block.superseded_by,
+        sources=[_shown_source(turn) for turn in cited if turn is not None],
+        path=shelf.workspace.topic_file(topic),
+    )
+
+
+def _source(shelf: Shelf, label: str) -> Shown:
+    turn = shelf.index.turn(label)
+    if turn is None:
+        if shelf.index.is_forgotten(label):
+            raise Forgotten(f"the source {label} was forgotten")
+        raise NotFound(f"no source {label} in this memory")
+    return Shown(
+        kind="source",
+        ref=label,
+        text=turn.text,
+        sources=[_shown_source(turn)],
+        path=turn.path,
+        line=turn.line,
+    )
+
+
+def _shown_source(turn: TurnDoc) -> ShownSource:
+    return ShownSource(
+        turn=turn.id,
+        label=turn.label,
+        session=turn.session,
+        speaker=turn.speaker,
+        time=to_rfc3339(round(turn.time.timestamp() * 1000)),
+        path=turn.path,
+        line=turn.line,
+    )
+
+
+def _topic(shelf: Shelf, ref: str) -> Shown | None:
+    if "#" in ref:
+        return None
+    try:
+        topic = topic_path(ref)
+        content = shelf.read(topic)
+    except Refused:
+        return None
+    if content is None:
+        return None
+    return Shown(
+        kind="topic",
+        ref=topic,
+        text=content.decode("utf-8", "replace"),
+        topic=topic,
+        path=shelf.workspace.topic_file(topic),
+    )
+
+
+async def _turn(store: SessionStore, shelf: Shelf, ref: str) -> Shown:
+    found = await store.read(lambda db: show_turns(db, [get_turn_anywhere(db, ref)])[0])
+    if found.state == "forgotten":
+        raise Forgotten(f"the turn {ref!r} was forgotten", ref=ref)
+    sources = [
+        _shown_source(doc)
+        for doc in shelf.index.turns_of_id(found.id)
+        if doc.session in found.sessions
+    ]
+    return Shown(
+        kind="turn",
+        ref=f"{found.session}#{found.id}",
+        text=found.text,
+        sources=sources,
+        turn=found,
+        path=sources[0].path if sources else None,
+        line=sources[0].line if sources else None,
+    )

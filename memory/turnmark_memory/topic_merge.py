@@ -1,0 +1,73 @@
+"""Three topics into one: what an install changed goes into what a person saved meanwhile.
+
+The person's text wins wherever both touched the same block; what they removed stays removed. Doing
+it twice changes nothing more, which a redo after a crash needs.
+"""
+
+from __future__ import annotations
+
+from turnmark_memory.core_page import arrange
+from turnmark_memory.exchange import MergeInput
+from turnmark_memory.footnotes import with_definitions
+from turnmark_memory.topic import Block, Definition, Embed, Topic
+from turnmark_memory.topic_edit import put_block, remove_block, restore_block
+from turnmark_memory.topic_format import block_line, parse, render
+
+_CORE_PATH = "topics/core.md"
+
+
+def merge_topics(given: MergeInput) -> bytes:
+    """Returns the person's file with the install's new, changed and retired blocks in it."""
+    base = parse(given.base or b"")
+    ours = parse(given.ours or b"")
+    theirs = parse(given.theirs or b"")
+    if given.path == _CORE_PATH:
+        embeds = [(embed.topic, embed.block) for embed in _below(ours)]
+        theirs = arrange(theirs, embeds)
+    for block in ours.blocks():
+        theirs = _bring(theirs, block, base)
+    for block in base.blocks():
+        theirs = _drop(theirs, block, ours)
+    return render(with_definitions(theirs, _definitions(ours) | _definitions(theirs)))
+
+
+def _below(core: Topic) -> list[Embed]:
+    line = core.line_index()
+    if line is None:
+        return []
+    return [part for part in core.segments[line:] if isinstance(part, Embed)]
+
+
+def _bring(theirs: Topic, block: Block, base: Topic) -> Topic:
+    """Puts one block of the install into the person's topic, unless they touched it."""
+    if block.id is None:
+        return theirs
+    before = base.block(block.id)
+    there = theirs.block(block.id)
+    if before is None:
+        return theirs if there is not None else put_block(theirs, block, block.section)
+    if there is None or not _same(there, before) or _same(block, before):
+        return theirs
+    return restore_block(theirs, block.id, block_line(block), block.section)
+
+
+def _drop(theirs: Topic, block: Block, ours: Topic) -> Topic:
+    """Takes out a block that the install took out, unless the person changed it."""
+    if block.id is None or ours.block(block.id) is not None:
+        return theirs
+    there = theirs.block(block.id)
+    if there is None or there.id != block.id or not _same(there, block):
+        return theirs
+    return remove_block(theirs, block.id)
+
+
+def _same(one: Block, other: Block) -> bool:
+    return block_line(one) == block_line(other)
+
+
+def _definitions(topic: Topic) -> dict[str, str]:
+    return {
+        part.label: part.raw.rstrip("\r\n")
+        for part in topic.segments
+        if isinstance(part, Definition) and part.label.startswith("s-")
+    }

@@ -1,0 +1,396 @@
+"""One batch on its way: archived, distilled, judged, and installed together with its neighbours.
+
+Evidence comes first: a batch's turns are in `sources/` before a writer sees them. What the writer
+answers is judged here, and it touches no file: a batch whose edits are not all acceptable after one
+repair has failed, and nothing of it is kept. Answers that are ready at the same time share one
+install.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import anyio
+import anyio.to_thread
+import apsw
+import msgspec
+import structlog
+
+from turnmark_events.errors import TurnmarkError
+from turnmark_memory.compose import Done, Work
+from turnmark_memory.evidence import load_evidence
+from turnmark_memory.index_schema import Filters
+from turnmark_memory.install import BatchWork, Installer
+from turnmark_memory.model import (
+    Add,
+    Answer,
+    Batch,
+    Edit,
+    Edits,
+    Evidence,
+    Nothing,
+    Retire,
+    Revise,
+    ShownBlock,
+    Split,
+)
+from turnmark_memory.planning import Planned
+from turnmark_memory.relations import keys_of, on_sibling
+from turnmark_memory.revisions import scrub_records
+from turnmark_memory.search_text import query_of
+from turnmark_memory.shelf import Shelf
+from turnmark_memory.validate import Relations, Validated, validate
+from turnmark_memory.writers.writer import Writer, WriterFailed
+from turnmark_session_store import SessionStore
+from turnmark_session_store.failpoints import failpoint
+from turnmark_session_store.queries import rows_of
+
+log = structlog.get_logger(__name__)
+
+_SHOWN_BLOCKS = 24
+"""Blocks that a writer is shown beside a batch: the prompt does not grow with the memory."""
+
+_SHOWN_PER_TURN = 4
+_QUERY_CHARACTERS = 1_000
+_SIDE_BY_SIDE = 4
+"""Writers at work at the same time; a model's endpoint rarely likes more."""
+
+_LINGER_SECONDS = 1.0
+"""How long a finished answer waits for neighbours that are still being distilled."""
+
+_GROUP_LIMIT = 256
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a batch came to: installed (blocks), an honest nothing, or a problem.
+
+    `counts` says whether the batch's content may be at fault, so that it is halved and in the end
+    a single turn is parked; a disk or an endpoint that fails is not the batch's fault.
+    """
+
+    blocks: tuple[str, ...] = ()
+    nothing: bool = False
+    problem: bool = False
+    counts: bool = False
+    reason: str | None = None
+
+
+class RepairingWriter(Protocol):
+    """A writer that can be told why its answer was not acceptable, and answer once more."""
+
+    async def repair(self, batch: Batch, answer: Answer, reasons: Sequence[str]) -> Answer:
+        """Returns a better answer.
+
+        Raises:
+            WriterFailed: if there is no usable answer.
+        """
+        ...
+
+
+class _Entry:
+    """A batch's work, waiting for an install."""
+
+    def __init__(self, work: BatchWork) -> None:
+        self.work = work
+        self.done: Done | None = None
+        self.error: TurnmarkError | None = None
+
+
+class Writing:
+    """Takes claimed batches from evidence to installed blocks."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        shelf: Shelf,
+        installer: Installer,
+        writer: Writer,
+        *,
+        mask_on_exit: bool,
+        linger_seconds: float = _LINGER_SECONDS,
+    ) -> None:
+        self._store = store
+        self._shelf = shelf
+        self._installer = installer
+        self._writer = writer
+        self._mask = mask_on_exit
+        self._linger_seconds = linger_seconds
+        self._limiter = anyio.CapacityLimiter(_SIDE_BY_SIDE)
+        self._leading = anyio.Lock()
+        self._ready: list[_Entry] = []
+        self._expected = 0
+        self._arrived = anyio.Event()
+
+    @property
+    def writer_name(self) -> str:
+        """The name that marks record."""
+        return self._writer.name
+
+    async def archive(self, planned: Sequence[Planned]) -> list[tuple[Evidence, ...]]:
+        """Puts the turns of claimed batches into `sources/`; returns them with final labels."""
+        loaded = await self._store.read(
+            lambda db: [load_evidence(db, one.turns, mask=self._mask) for one in planned]
+        )
+        failpoint("batch.claimed")
+        return await anyio.to_thread.run_sync(self._archive, loaded)
+
+    def _archive(self, loaded: Sequence[Sequence[Evidence]]) -> list[tuple[Evidence, ...]]:
+        turns = [turn for batch in loaded for turn in batch]
+        lines = self._shelf.archive.append(turns)
+        self._shelf.index_turns(list(zip(turns, lines, strict=True)))
+        failpoint("batch.archived")
+        labels = {
+            (turn.namespace, turn.id): line.label for turn, line in zip(turns, lines, strict=True)
+        }
+        return [
+            tuple(
+                msgspec.structs.replace(turn, label=labels[turn.namespace, turn.id])
+                for turn in batch
+            )
+            for batch in loaded
+        ]
+
+    def expect(self, batches: int) -> None:
+        """Says that so many batches will come to `write` now: an install may wait for them."""
+        self._expected += batches
+
+    async def write(self, planned: Planned, batch: int, turns: Sequence[Evidence]) -> Outcome:
+        """Returns what the batch came to; never raises for what can be the world's fault."""
+        try:
+            outcome = await self._distil(planned, batch, turns)
+        except TurnmarkError as error:
+            outcome = Outcome(problem=True, reason=error.message)
+        if isinstance(outcome, Outcome):
+            self._arrive()
+            return outcome
+        return await self._join_install(outcome)
+
+    def _arrive(self) -> None:
+        self._expected -= 1
+        self._arrived.set()
+        self._arrived = anyio.Event()
+
+    async def _distil(
+        self, planned: Planned, batch: int, turns: Sequence[Evidence]
+    ) -> Outcome | _Entry:
+        if planned.retried_reply:
+            return Outcome(nothing=True, reason="reply_retried")
+        if not turns:
+            return Outcome(nothing=True, reason="taken back meanwhile")
+        asked = Batch(
+            turns=tuple(turns),
+            blocks=await anyio.to_thread.run_sync(self._blocks_for, turns),
+            topics=tuple((row.topic, row.about) for row in self._shelf.index.topics(limit=200)),
+        )
+        async with self._limiter:
+            try:
+                answer = await self._writer.write(asked)
+                judged = await self._judge(planned, asked, answer)
+            except WriterFailed as error:
+                return Outcome(problem=True, counts=True, reason=error.reason)
+        failpoint("batch.written")
+        return await self._entry(planned, batch, asked, judged)
+
+    async def _judge(self, planned: Planned, asked: Batch, answer: Answer) -> Validated | Nothing:
+        """Validates an answer; one that is rejected goes back once with the reasons."""
+        if isinstance(answer, Nothing):
+            return answer
+        judged = await self._validate(planned, asked, answer)
+        repair = getattr(self._writer, "repair", None)
+        if judged.rejections and repair is not None:
+            reasons = [rejection.reason for rejection in judged.rejections]
+            again = await repair(asked, answer, reasons)
+            return (
+                again if isinstance(again, Nothing) else await self._validate(planned, asked, again)
+            )
+        return judged
+
+    async def _validate(self, planned: Planned, asked: Batch, answer: Edits) -> Validated:
+        def run(db: apsw.Connection) -> Validated:
+            relations = Relations(
+                block=self._shelf.shown,
+                by_person=self._shelf.by_person,
+                on_sibling=lambda cites: on_sibling(db, planned.live.tip, self._turns_of(cites)),
+            )
+            return validate(answer.edits, asked, relations=relations)
+
+        return await self._store.read(run)
+
+    def _turns_of(self, labels: Sequence[str]) -> list[tuple[str, str]]:
+        found = (self._shelf.index.turn(label) for label in labels)
+        return [(turn.namespace, turn.id) for turn in found if turn is not None]
+
+    async def _entry(
+        self, planned: Planned, batch: int, asked: Batch, judged: Validated | Nothing
+    ) -> Outcome | _Entry:
+        if isinstance(judged, Nothing):
+            return Outcome(nothing=True, reason=judged.reason)
+        if judged.rejections:
+            return Outcome(problem=True, counts=True, reason=judged.rejections[0].reason)
+        standing = await self._standing(judged.edits)
+        if not standing:
+            return _empty(judged)
+        name = "/".join([self._shelf.workspace.id, *(turn.label for turn in asked.turns)])
+        work = Work(name=name, edits=standing)
+        return _Entry(BatchWork(batch=batch, work=work, turns=len(planned.turns)))
+
+    async def _standing(self, edits: Sequence[Edit]) -> tuple[Edit, ...]:
+        """Leaves out edits that rest only on turns taken back while the writer thought."""
+        cited = {label for edit in edits for label in _cites(edit)}
+        turns = dict(zip(cited, (self._shelf.index.turn(label) for label in cited), strict=True))
+        known = {label: turn for label, turn in turns.items() if turn is not None}
+        refs = [(turn.namespace, turn.id) for turn in known.values()]
+        fallen = await self._store.read(lambda db: _taken_back(db, refs))
+        gone = {label for label, turn in known.items() if (turn.namespace, turn.id) in fallen}
+        return tuple(
+            edit for edit in edits if not _cites(edit) or not gone.issuperset(_cites(edit))
+        )
+
+    def _blocks_for(self, turns: Sequence[Evidence]) -> tuple[ShownBlock, ...]:
+        """Returns the blocks that the turns may concern, best first, a bounded number."""
+        found: dict[str, float] = {}
+        for turn in turns:
+            terms = query_of(turn.text[:_QUERY_CHARACTERS]).terms
+            for one in self._shelf.index.search_blocks(terms, _SHOWN_PER_TURN, Filters()):
+                found[one.ref] = max(found.get(one.ref, 0.0), one.score)
+        best = sorted(found, key=lambda ref: (-found[ref], ref))[:_SHOWN_BLOCKS]
+        return tuple(block for ref in best if (block := self._shelf.shown(ref)) is not None)
+
+    async def _join_install(self, entry: _Entry) -> Outcome:
+        """Waits until the batch's work is installed; whoever comes first installs for all."""
+        self._ready.append(entry)
+        self._arrive()
+        async with self._leading:
+            if entry.done is None and entry.error is None:
+                await self._linger()
+                await self._install_ready()
+        if entry.error is not None:
+            return Outcome(problem=True, reason=entry.error.message)
+        done = entry.done or Done(blocks=(), problem="the install did not take it up")
+        if done.problem is not None:
+            return Outcome(problem=True, counts=True, reason=done.problem)
+        return Outcome(blocks=done.blocks)
+
+    async def _linger(self) -> None:
+        with anyio.move_on_after(self._linger_seconds):
+            while self._expected > 0 and len(self._ready) < _GROUP_LIMIT:
+                await self._arrived.wait()
+
+    async def _install_ready(self) -> None:
+        group, self._ready = self._ready[:_GROUP_LIMIT], self._ready[_GROUP_LIMIT:]
+        try:
+            installed = await self._installer.install(
+                [entry.work for entry in group], cause=f"wrote {len(group)} batches"
+            )
+        except TurnmarkError as error:
+            for entry in group:
+                entry.error = error
+            return
+        for entry, done in zip(group, installed.composed.done, strict=True):
+            entry.done = done
+
+    async def retire_taken_back(self) -> int:
+        """Takes out blocks that rest only on turns that were taken back; returns how many."""
+        fallen = await self._store.read(_all_taken_back)
+        blocks = await anyio.to_thread.run_sync(self._blocks_resting_on, fallen)
+        if not blocks:
+            return 0
+        edits = tuple(Retire(block=block, reason="its turns were taken back") for block in blocks)
+        name = "/".join(["taken back", *blocks])
+        await self._installer.install(
+            [], cause="turns were taken back", works=[Work(name=name, edits=edits)]
+        )
+        log.info("blocks_retired", blocks=len(blocks))
+        return len(blocks)
+
+    async def erase(self, turns: Sequence[int]) -> None:
+        """Erases forgotten turns from sources, index, blocks and the records of revisions."""
+        refs = await self._store.read(lambda db: _refs_of(db, turns))
+        labels = await anyio.to_thread.run_sync(self._labels_of, refs)
+        blocks = await anyio.to_thread.run_sync(self._blocks_resting_on, refs)
+        edits = tuple(Retire(block=block, reason="its turns were forgotten") for block in blocks)
+        if edits:
+            work = Work(name="/".join(["forgotten", *blocks]), edits=edits)
+            await self._installer.install([], cause="turns were forgotten", works=[work])
+        await anyio.to_thread.run_sync(self._scrub, labels, blocks)
+
+    def _labels_of(self, refs: Sequence[tuple[str, str]]) -> list[str]:
+        return [
+            doc.label
+            for namespace, turn in refs
+            for doc in self._shelf.index.turns_of_id(turn, namespace)
+        ]
+
+    def _scrub(self, labels: Sequence[str], blocks: Sequence[str]) -> None:
+        self._shelf.archive.forget(labels)
+        self._shelf.index.forget(labels)
+        scrub_records(self._shelf.workspace, set(blocks))
+
+    def _blocks_resting_on(self, fallen: Sequence[tuple[str, str]]) -> list[str]:
+        index = self._shelf.index
+        gone = set(fallen)
+        candidates: dict[str, None] = {}
+        for namespace, turn in fallen:
+            for doc in index.turns_of_id(turn, namespace):
+                candidates.update(dict.fromkeys(index.blocks_citing(doc.label)))
+        resting: list[str] = []
+        for block in candidates:
+            cites = index.cites(block)
+            turns = [index.turn(label) for label in cites]
+            if not self._shelf.by_person(block) and all(
+                turn is None or (turn.namespace, turn.id) in gone for turn in turns
+            ):
+                resting.append(block)
+        return resting
+
+
+def _empty(judged: Validated) -> Outcome:
+    if judged.dropped:
+        return Outcome(nothing=True, reason=judged.dropped[0].reason)
+    if judged.edits:
+        return Outcome(nothing=True, reason="taken back meanwhile")
+    return Outcome(problem=True, counts=True, reason="an answer without edits and without a reason")
+
+
+def _cites(edit: Edit) -> tuple[str, ...]:
+    if isinstance(edit, Add | Revise):
+        return edit.cites
+    if isinstance(edit, Split):
+        return tuple(cite for part in edit.parts for cite in part.cites)
+    return ()
+
+
+def _taken_back(db: apsw.Connection, refs: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+    keys = keys_of(db, refs)
+    gone = {
+        turn
+        for (turn,) in rows_of(
+            db,
+            "SELECT value FROM json_each(?1) WHERE"
+            " EXISTS (SELECT 1 FROM retired_turn WHERE turn = value)"
+            " OR EXISTS (SELECT 1 FROM forgotten_turn WHERE turn = value)",
+            ("[" + ",".join(str(key) for key in keys if key is not None) + "]",),
+        )
+    }
+    return {ref for ref, key in zip(refs, keys, strict=True) if key in gone}
+
+
+def _refs_of(db: apsw.Connection, turns: Sequence[int]) -> list[tuple[str, str]]:
+    return rows_of(
+        db,
+        "SELECT namespace.name, turn.key FROM json_each(?) JOIN turn ON turn.id = value"
+        " JOIN namespace ON namespace.id = turn.namespace ORDER BY turn.id",
+        ("[" + ",".join(map(str, turns)) + "]",),
+    )
+
+
+def _all_taken_back(db: apsw.Connection) -> list[tuple[str, str]]:
+    """Returns (namespace, id) of every turn that was taken back after a workspace kept it."""
+    return rows_of(
+        db,
+        "SELECT namespace.name, turn.key FROM (SELECT turn FROM retired_turn UNION"
+        " SELECT turn FROM forgotten_turn) AS gone JOIN turn ON turn.id = gone.turn"
+        " JOIN namespace ON namespace.id = turn.namespace"
+        " WHERE EXISTS (SELECT 1 FROM mark WHERE mark.turn = gone.turn AND outcome = 'kept')",
+    )
