@@ -4,8 +4,6 @@ The rule behind all of them: bytes are flushed before a name points at them, and
 (by an fsync of its directory) before anybody relies on it. Functions work on (directory
 descriptor, name) pairs, so that no path is resolved twice; `rooted.py` walks to the directory.
 All of them block. Errors are plain `OSError`s; `disk_errors` turns them into ours at the border.
-
-Source: the costs and the loss counts of each variant are in docs (install by exchange).
 """
 
 from __future__ import annotations
@@ -188,7 +186,7 @@ def _staged_name(name: str) -> str:
 
 @functools.cache
 def _libc_renameat2() -> Callable[..., int] | None:
-    # glibc has it from 2.28 on, musl from 1.2.? on; without it the fallbacks do.
+    # glibc has it from 2.28 on; without it the fallbacks do.
     function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if function is None:
         return None
