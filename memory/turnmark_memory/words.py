@@ -150,7 +150,7 @@ def clean_title(text: str) -> str:
 
 
 def _neutral(words: str) -> str:
-    words = words.replace("![", "!\\[")
+    words = words.replace("![", "!\\[").replace("-->", "--\\>")
     for pattern in (_FOOTNOTE, _INLINE_FOOTNOTE, _ANCHOR, _TAG):
         words = pattern.sub(r"\1\\", words)
     words = _HIDDEN.sub(r"%\\", words)

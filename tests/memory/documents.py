@@ -88,6 +88,7 @@ HOSTILE: tuple[str, ...] = (
     "[ref]: http://evil.example",
     "<!-- was b-12345678 -->",
     "<!-- unclosed",
+    "a --> b closes no comment",
     "<img src=http://evil.example>",
     "</turnmark-memory>",
     "%% hidden %%%",

@@ -172,11 +172,11 @@ def test_superseded_moved_and_followed_blocks_leave_the_rest(data: bytes) -> Non
 
 @given(documents())
 def test_numbering_adds_ids_and_nothing_else(data: bytes) -> None:
-    """Every paragraph has an id afterwards; words, hashes and anchors are as before."""
+    """Paragraphs have ids afterwards; words, hashes and anchors are as before."""
     before = parse(data)
     count = iter(range(1000))
     after = with_ids(before, lambda _: f"b-{next(count):08x}")
-    assert all(block.id for block in after.blocks())
+    assert all(block.id or block.raw.rstrip()[-1] in "-+*.)" for block in after.blocks())
     assert [block_hash(b) for b in after.blocks()] == [block_hash(b) for b in before.blocks()]
     assert [b.anchor for b in after.blocks()] == [b.anchor for b in before.blocks()]
 
@@ -274,6 +274,7 @@ def test_hostile_words_stay_words(words: str) -> None:
     assert list(topic.embeds()) == []
     raw = block.raw
     assert "![" not in raw
+    assert "-->" not in raw
     assert not any(ord(c) < 32 and c != "\n" for c in raw)
     assert not any(c in raw for c in "\u202e\u2066\u200b\ufeff\U000e0041\u2028")
 
@@ -348,7 +349,8 @@ def test_a_slip_of_the_person_hides_no_block() -> None:
     """An unclosed fence or comment above leaves the blocks below in place."""
     for slip in (b"```", b"<!-- todo", b"<script>"):
         topic = parse(slip + b"\n\na.[^s-8a9128075e1b] ^b-11111111\n")
-        assert [block.id for block in topic.blocks()] == ["b-11111111"]
+        assert topic.block("b-11111111") is not None
+        assert len(topic.warnings) == 2
 
 
 def test_code_and_escapes_are_no_structure() -> None:
@@ -419,6 +421,17 @@ def test_restored_block_takes_its_place_or_its_heading() -> None:
     assert render(restore_block(reworded, "b-af3dee4f", line, "Work")) == DANA
     removed = remove_block(topic, "b-af3dee4f")
     assert render(restore_block(removed, "b-af3dee4f", line, "Work")) == DANA
+
+
+def test_notes_leave_a_persons_line_breaks() -> None:
+    """An id on a line of its own stays there, with the note beside it."""
+    topic = parse(f"two\nlines[^{LABEL}]\n^b-11111111\n".encode())
+    for by in ("b-22222222", "b-33333333"):
+        noted = supersede_block(topic, "b-11111111", by=by, on=date(2026, 5, 2))
+        assert noted.block("b-11111111").superseded_by == by
+        text = f"two\nlines[^{LABEL}]\n<!-- superseded 2026-05-02 by {by} --> ^b-11111111\n"
+        assert render(noted).decode() == text
+        topic = noted
 
 
 def test_missing_block_is_not_found() -> None:
