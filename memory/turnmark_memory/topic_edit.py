@@ -337,7 +337,9 @@ def _is_open(topic: Topic, index: int) -> bool:
     part = topic.segments[index]
     if isinstance(part, Definition):
         return not is_label(part.label)
-    return (isinstance(part, Block) and part.id is None) or _kind(topic, index) in _OPEN
+    if isinstance(part, Block):
+        return part.id is None or part.anchor is not None  # only our id ends a paragraph
+    return _kind(topic, index) in _OPEN
 
 
 def spliced(topic: Topic, start: int, end: int, text: str) -> Topic:
