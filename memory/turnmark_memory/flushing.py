@@ -18,7 +18,7 @@ class FlushAnswer(msgspec.Struct, frozen=True, kw_only=True):
     batches: int
     turns: int
     tokens: int
-    blocks: list[str]
+    blocks: int
     left: int
     failures: list[Failure]
 
@@ -53,7 +53,7 @@ def flush_answer(
         batches=max(len(first), -(-total // trigger_tokens)) if turns else 0,
         turns=len(turns),
         tokens=total,
-        blocks=[],
+        blocks=0,
         left=len(turns),
         failures=[],
     )

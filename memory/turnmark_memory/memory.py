@@ -7,7 +7,7 @@ workspace is the one that the marks speak of. `run` starts the worker and the ni
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from turnmark_memory.context import Context, ContextAnswer
 from turnmark_memory.flushing import FlushAnswer, flush_answer, look_of
 from turnmark_memory.index import Index
 from turnmark_memory.install import CORE_PAGE, Installer
-from turnmark_memory.night import NightClock
+from turnmark_memory.night import NightClock, next_due
 from turnmark_memory.owing import OwedPage, owed_page
 from turnmark_memory.planning import Look
 from turnmark_memory.recall import Recall, RecallAnswer
@@ -57,6 +57,9 @@ from turnmark_session_store.transaction import Transaction
 log = structlog.get_logger(__name__)
 
 _FAILED = frozenset({"failed"})
+
+Progress = Callable[[float, float | None, str | None], None]
+"""Hears (done, total, message) while a call runs."""
 
 
 class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,11 +157,24 @@ class Memory:
         installs = await self._store.write(lambda tx: take_over(tx, self.key))
         await self.installer.roll_forward(installs)
         await self._check_revision()
+        await self._begin_nights()
         revision = await self._store.read(lambda db: workspace_revision(db, self.key))
         index = self._shelf.index
         if await anyio.to_thread.run_sync(lambda: index.revision) != revision:
             await anyio.to_thread.run_sync(self._shelf.rebuild, revision)
         await self.installer.rebuild_core()
+
+    async def _begin_nights(self) -> None:
+        """Lets a new workspace begin with the next night: it has missed none."""
+        if self._settings.nightly is None or await self._last_night() is not None:
+            return
+        day, due = next_due(datetime.now(UTC), None, self._settings.nightly)
+        begun = day if due <= datetime.now(UTC) else day - timedelta(days=1)
+        await self._store.write(
+            lambda tx: tx.execute(
+                "UPDATE workspace SET last_night = ? WHERE id = ?", (begun.isoformat(), self.key)
+            )
+        )
 
     async def _check_revision(self) -> None:
         """Compares what the workspace says of itself with what the marks rest on (law 5)."""
@@ -238,8 +254,13 @@ class Memory:
         """Returns what the live tips owe this workspace."""
         return await self._store.read(lambda db: owed_page(db, self.key, asked))
 
-    async def flush(self, asked: FlushRequest) -> FlushAnswer:
-        """Writes what is owed in a scope, one attempt a batch; or says what it would write."""
+    async def flush(
+        self, asked: FlushRequest, progress: Progress = lambda _done, _total, _what: None
+    ) -> FlushAnswer:
+        """Writes what is owed in a scope, one attempt a batch; or says what it would write.
+
+        `progress` hears of turns done and turns in all.
+        """
         if asked.rewrite is not None or asked.since is not None:
             raise Refused("flush --rewrite is not in this version; leave rewrite and since out")
         if asked.session is not None:
@@ -251,7 +272,9 @@ class Memory:
         if not asked.wait:
             self.worker.flush_later(look)
             return before
-        done = await self.worker.flush(look)
+        done = await self.worker.flush(
+            look, lambda turns: progress(turns, max(turns, before.turns), "turns written")
+        )
         left = await self._owed_in(look)
         return FlushAnswer(
             batches=done.batches,

@@ -142,7 +142,7 @@ def _goes_on(db: apsw.Connection, siblings: Iterable[int]) -> bool:
         db,
         "SELECT 1 FROM turn JOIN json_each(?) ON turn.id = value"
         " WHERE role = 'user' AND recordable"
-        " AND NOT EXISTS (SELECT 1 FROM retired_turn WHERE turn = id) LIMIT 1",
+        " AND NOT EXISTS (SELECT 1 FROM retired_turn WHERE turn = turn.id) LIMIT 1",
         ("[" + ",".join(map(str, below)) + "]",),
     )
     return found is not None

@@ -66,15 +66,16 @@ class Flushed(msgspec.Struct, frozen=True, kw_only=True):
     batches: int
     turns: int
     tokens: int
-    blocks: list[str]
+    blocks: int
     failures: list[Failure]
 
 
 class _Demand:
     """A flush under way: where it looks, what it has done, which conversations failed in it."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: Look, told: Callable[[int], None] = lambda _: None) -> None:
         self.look = look
+        self.told = told
         self.failed_roots: set[int] = set()
         self.parked_tried: set[int] = set()
         self.batches: list[tuple[Planned, Outcome]] = []
@@ -145,12 +146,13 @@ class Worker:
         self._demands.append(_Demand(look))
         self._rouse()
 
-    async def flush(self, look: Look) -> Flushed:
+    async def flush(self, look: Look, told: Callable[[int], None] = lambda _: None) -> Flushed:
         """Writes what is owed in the scope of `look`, one attempt a batch; joins running batches.
 
-        Returns when nothing is left in the scope but what failed in this very flush.
+        Returns when nothing is left in the scope but what failed in this very flush. `told` hears
+        how many turns are done.
         """
-        demand = _Demand(look)
+        demand = _Demand(look, told)
         self._demands.append(demand)
         self._rouse()
         try:
@@ -298,6 +300,7 @@ class Worker:
         if demand is not None:
             demand.batches.append((planned, outcome))
             demand.running -= 1
+            demand.told(sum(len(one.turns) for one, _ in demand.batches))
         self._rouse()
 
     async def _settle(self, planned: Planned, batch: int, outcome: Outcome) -> None:
@@ -367,7 +370,7 @@ def _flushed(demand: _Demand) -> Flushed:
         batches=len(demand.batches),
         turns=sum(len(one.turns) for one, _ in good),
         tokens=sum(one.tokens for one, _ in good),
-        blocks=list(dict.fromkeys(block for _, outcome in good for block in outcome.blocks)),
+        blocks=len({block for _, outcome in good for block in outcome.blocks}),
         failures=[
             Failure(
                 session=one.live.session_name,

