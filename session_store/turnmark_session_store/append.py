@@ -36,14 +36,14 @@ from turnmark_session_store.sessions import (
     find_session,
     find_turn,
     get_turn,
+    in_namespace,
     namespace_of,
     open_session,
     resolve_caller,
     session_by_id,
-    turn_id,
 )
 from turnmark_session_store.transaction import Transaction
-from turnmark_session_store.turn_rows import Placed, place_turn
+from turnmark_session_store.turn_rows import Placed, key_of, place_turn
 from turnmark_session_store.walks import LIVE_BRANCH, is_ancestor
 
 
@@ -71,18 +71,38 @@ class AppendOrder:
 
 
 @dataclass(slots=True)
-class _Line:
-    """The line that an append makes: where it starts, the turns placed on it, what it restored."""
+class Line:
+    """The line that an append makes: where it starts, the turns placed on it, what that changed.
+
+    `leaves_head` says that its first turn named a caller: a spawn beside the conversation.
+    `superseded` pairs each turn that was replaced with the one that replaced it.
+    """
 
     start: int | None
-    caller: int | None
     placed: list[Placed] = field(default_factory=list[Placed])
+    spawned: bool = False
+    leaves_head: bool = False
     restored: bool = False
-    superseded: bool = False
+    superseded: dict[int, int] = field(default_factory=dict[int, int])
 
     @property
     def last(self) -> int | None:
+        """The turn that the line ends with."""
         return self.placed[-1].turn if self.placed else self.start
+
+    @property
+    def new(self) -> int:
+        """How many of its turns were written now."""
+        return sum(placed.new for placed in self.placed)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Where a line ended: its branch, whether that began by a fork, and the session's head."""
+
+    branch: int
+    forked: bool
+    head: int | None
 
 
 def expectation(expect: str | UnsetType | None) -> Expectation:
@@ -105,7 +125,7 @@ def append(tx: Transaction, order: AppendOrder) -> Appended:
         raise Refused("turns is empty; give at least one turn")
     session = _open(tx, order)
     if session.memory == "off":
-        head = turn_id(tx.db, session.head)
+        head = tx.turn_id(session.head)
         return Appended(turns=[], head=head, branch=None, forked=False, new=0)
     replayed = replay(tx, session, order.key, order.turns)
     if replayed is not None:
@@ -123,25 +143,26 @@ def _open(tx: Transaction, order: AppendOrder) -> SessionRow:
 
 
 def _append(tx: Transaction, session: SessionRow, order: AppendOrder) -> Appended:
-    namespace = namespace_of(tx, session)
-    session = session_by_id(tx.db, session.id)
+    session = in_namespace(tx, session)
     turns = [turn for turn in order.turns if turn.kind != "partial"]
-    start = _start(tx, session, order, turns)
-    partials = [turn for turn in order.turns if turn.kind == "partial"]
-    for partial in partials:
-        _keep_partial(tx, session, start, partial)
-    line = place_line(tx, session, namespace, turns, start, restore=True)
+    line = place_line(tx, session, turns, _start(tx, session, order, turns), restore=True)
+    keep_partials(tx, session, line.last, order.turns)
     if not line.placed:
-        ids = [turn.id or "" for turn in partials]
-        head = turn_id(tx.db, session.head)
-        return Appended(turns=ids, head=head, branch=None, forked=False, new=0)
-    branch, forked = settle_line(tx, session, line, move_head=order.move_head)
+        branch = None if session.head_branch is None else branch_name(tx, session.head_branch)
+        ids = [turn.id or "" for turn in order.turns]
+        return Appended(
+            turns=ids, head=tx.turn_id(session.head), branch=branch, forked=False, new=0
+        )
+    settled = settle_line(tx, session, line, move_head=order.move_head)
+    placed = iter(line.placed)
     return Appended(
-        turns=[placed.id for placed in line.placed],
-        head=turn_id(tx.db, session_by_id(tx.db, session.id).head),
-        branch=branch_name(tx, branch),
-        forked=forked,
-        new=sum(placed.new for placed in line.placed),
+        turns=[
+            (turn.id or "") if turn.kind == "partial" else next(placed).id for turn in order.turns
+        ],
+        head=tx.turn_id(settled.head),
+        branch=branch_name(tx, settled.branch),
+        forked=settled.forked,
+        new=line.new,
         forgotten=[placed.id for placed in line.placed if placed.forgotten],
     )
 
@@ -167,24 +188,29 @@ def _start(
 def place_line(
     tx: Transaction,
     session: SessionRow,
-    namespace: int,
     turns: Sequence[PreparedTurn],
     start: int | None,
     *,
     restore: bool,
-) -> _Line:
-    """Places `turns` one after the other from `start`; moves nothing yet."""
-    line = _Line(start, None)
+) -> Line:
+    """Places `turns` one after the other from `start`; moves nothing yet.
+
+    Raises:
+        Conflict: if an id is there with other content.
+        NotFound: if a turn's `caller` or `supersedes` is not here.
+    """
+    line = Line(start)
     if restore and start is not None:
         line.restored = bool(restore_path(tx, start))
     previous = start
     for turn in turns:
         caller = _caller(tx, session, turn, previous)
         if previous is None:
-            line.caller = caller
-        placed = place_turn(tx, session, namespace, turn, previous, caller=caller)
-        if placed.new and turn.supersedes is not None:
-            line.superseded = _supersede(tx, session, turn.supersedes, placed.turn)
+            line.spawned, line.leaves_head = caller is not None, turn.caller is not None
+        replaced = None if turn.supersedes is None else get_turn(tx.db, session, turn.supersedes)
+        placed = place_turn(tx, session, namespace_of(tx, session), turn, previous, caller=caller)
+        if placed.new and replaced is not None:
+            line.superseded[replaced] = placed.turn
         if placed.retired and restore:
             line.restored = bool(restore_path(tx, placed.turn)) or line.restored
         _drop_partial(tx, session, placed.id)
@@ -196,93 +222,123 @@ def place_line(
 def _caller(
     tx: Transaction, session: SessionRow, turn: PreparedTurn, previous: int | None
 ) -> int | None:
+    """Returns the turn that spawned `turn`: its own, or the session's for the first root."""
     if turn.caller is not None:
         return resolve_caller(tx, CallerRef(session=turn.caller.session, turn=turn.caller.turn))
-    first_root = previous is None and session.head is None and session.caller is not None
-    return session.caller if first_root else None
-
-
-def _supersede(tx: Transaction, session: SessionRow, old_id: str, new: int) -> bool:
-    """Retires the turn that `new` replaces and moves the branches that ended in it."""
-    old = find_turn(tx.db, session, old_id)
-    if old is None:
-        return False
-    branches = tx.rows(
-        f"SELECT id, session FROM branch WHERE tip = ? AND {LIVE_BRANCH} ORDER BY id", (old,)
+    if previous is not None or session.caller is None:
+        return None
+    first = tx.row(
+        "SELECT key FROM turn WHERE session = ? AND predecessor IS NULL ORDER BY id LIMIT 1",
+        (session.id,),
     )
-    for branch, owner in branches:
-        head = session_by_id(tx.db, owner).head
-        to = To(new, branch) if head == old else Keep()
-        move(tx, owner, [TipMove(branch, new, "supersede")], to, cause="supersede")
-    retire(tx, [old])
-    return True
+    if first is None:
+        return session.caller
+    key = key_of(tx, session, namespace_of(tx, session), turn, None, session.caller)
+    return session.caller if key == first[0] else None
 
 
 def settle_line(
     tx: Transaction,
     session: SessionRow,
-    line: _Line,
+    line: Line,
     *,
     move_head: bool,
-    cause: MoveCause | None = None,
-) -> tuple[int, bool]:
-    """Moves a branch's tip, and the head, to the end of a placed line; returns (branch, forked).
+    spawns_too: bool = False,
+) -> Settled:
+    """Moves a branch's tip, and the head, to the end of a placed line.
 
     From the deepest turn of the line that a live branch of this session already reaches: if that
     turn is a tip, its branch goes on; else a new branch begins. A line that is wholly there moves
-    the head alone.
+    the head alone. A spawn leaves the head where it is unless `spawns_too`.
     """
-    session = session_by_id(tx.db, session.id)
-    reached, branch = _deepest_reached(tx, session, line)
-    last = line.last
-    head: Keep | To = Keep()
-    takes_head = move_head and _takes_head(session, line, reached)
-    if reached == last and branch is not None:
-        if takes_head:
-            head = To(last, branch)
-        move(tx, session.id, [], head, cause=cause or "append")
-        return branch, False
-    going_on = _branch_at(tx, session, reached)
-    forked = going_on is None and line.start is not None
-    verb = cause or _cause(line, going_on is None)
-    target = going_on if going_on is not None else begin_branch(tx, session.id, verb)
-    if takes_head:
-        head = To(last, target)
-    move(tx, session.id, [TipMove(target, last, verb)], head, cause=verb)
-    return target, forked
-
-
-def _takes_head(session: SessionRow, line: _Line, reached: int | None) -> bool:
-    """A spawn leaves the head where it is, and so does new wording far behind it."""
-    if session.head is None:
-        return True
     if line.superseded:
-        return session.head == reached
-    return line.caller is None
+        return _settle_superseding(tx, session, line, move_head=move_head)
+    takes_head = move_head and (session.head is None or spawns_too or not line.leaves_head)
+    reached, branch = _deepest_reached(tx, session, line)
+    if branch is not None and reached == line.last:
+        head = To(reached, branch) if takes_head else Keep()
+        move(tx, session.id, [], head, cause="append")
+        return Settled(branch, forked=False, head=reached if takes_head else session.head)
+    going_on = _branch_at(tx, session, reached)
+    return _move_to_end(tx, session, line, reached, going_on, takes_head=takes_head)
 
 
-def _cause(line: _Line, begins: bool) -> MoveCause:
+def _move_to_end(
+    tx: Transaction,
+    session: SessionRow,
+    line: Line,
+    reached: int | None,
+    going_on: int | None,
+    *,
+    takes_head: bool,
+) -> Settled:
+    cause = _cause(line, reached, begins=going_on is None)
+    branch = begin_branch(tx, session.id, cause) if going_on is None else going_on
+    head = To(line.last, branch) if takes_head else Keep()
+    move(tx, session.id, [TipMove(branch, line.last, cause)], head, cause=cause)
+    return Settled(
+        branch,
+        forked=going_on is None and reached is not None,
+        head=line.last if takes_head else session.head,
+    )
+
+
+def _settle_superseding(
+    tx: Transaction, session: SessionRow, line: Line, *, move_head: bool
+) -> Settled:
+    """Retires what the line replaces; branches that ended there move to its end in one go.
+
+    The head follows where it stood on a replaced turn; new wording far behind it leaves it alone.
+    Another session's branch goes to the replacing turn and no further.
+    """
+    retire(tx, line.superseded)
+    _supersede_elsewhere(tx, session, line)
+    takes_head = session.head in line.superseded or (move_head and session.head is None)
+    ended = [branch for old in line.superseded for branch in _branches_at(tx, session, old)]
+    if not ended:
+        reached, _ = _deepest_reached(tx, session, line)
+        going_on = _branch_at(tx, session, reached)
+        return _move_to_end(tx, session, line, reached, going_on, takes_head=takes_head)
+    moves = [TipMove(branch, line.last, "supersede") for branch in ended]
+    head = To(line.last, ended[0]) if takes_head else Keep()
+    move(tx, session.id, moves, head, cause="supersede")
+    return Settled(ended[0], forked=False, head=line.last if takes_head else session.head)
+
+
+def _supersede_elsewhere(tx: Transaction, session: SessionRow, line: Line) -> None:
+    for old, new in line.superseded.items():
+        for (owner,) in tx.rows(
+            f"SELECT DISTINCT session FROM branch WHERE tip = ? AND session <> ? AND {LIVE_BRANCH}",
+            (old, session.id),
+        ):
+            other = session_by_id(tx.db, owner)
+            branches = _branches_at(tx, other, old)
+            head = To(new, branches[0]) if other.head == old else Keep()
+            moves = [TipMove(branch, new, "supersede") for branch in branches]
+            move(tx, owner, moves, head, cause="supersede")
+
+
+def _cause(line: Line, reached: int | None, *, begins: bool) -> MoveCause:
     if line.restored:
         return "restore"
-    if line.superseded:
-        return "supersede" if begins else "append"
     if not begins:
         return "append"
-    if line.start is not None:
+    if line.superseded:
+        return "supersede"
+    if reached is not None:
         return "fork"
-    return "spawn" if line.caller is not None else "root"
+    return "spawn" if line.spawned else "root"
 
 
 def _deepest_reached(
-    tx: Transaction, session: SessionRow, line: _Line
+    tx: Transaction, session: SessionRow, line: Line
 ) -> tuple[int | None, int | None]:
     """Returns the last turn of the line that this session's live branches reach, and a branch."""
     for placed in reversed(line.placed):
-        if placed.new and not line.superseded:
-            continue
-        branch = branch_reaching(tx, session, placed.turn)
-        if branch is not None:
-            return placed.turn, branch
+        if not placed.new:
+            branch = branch_reaching(tx, session, placed.turn)
+            if branch is not None:
+                return placed.turn, branch
     return line.start, None
 
 
@@ -290,7 +346,7 @@ def branch_reaching(tx: Transaction, session: SessionRow, turn: int) -> int | No
     """Returns a live branch of the session that reaches `turn`: the head's, else the last moved."""
     rows = tx.rows(
         f"SELECT id, tip FROM branch WHERE session = ? AND tip >= ? AND {LIVE_BRANCH}"
-        " ORDER BY id = ? DESC, tip = ? DESC, moved_ms DESC, id DESC",
+        " ORDER BY id = ? DESC, tip = ? DESC, move DESC",
         (session.id, turn, session.head_branch, turn),
     )
     for branch, tip in rows:
@@ -301,14 +357,17 @@ def branch_reaching(tx: Transaction, session: SessionRow, turn: int) -> int | No
 
 def _branch_at(tx: Transaction, session: SessionRow, tip: int | None) -> int | None:
     """Returns the branch that an append at `tip` continues: the head's, else the last moved."""
-    if tip is None:
-        return None
-    found = tx.value(
+    branches = [] if tip is None else _branches_at(tx, session, tip)
+    return branches[0] if branches else None
+
+
+def _branches_at(tx: Transaction, session: SessionRow, tip: int) -> list[int]:
+    rows = tx.rows(
         f"SELECT id FROM branch WHERE session = ? AND tip = ? AND {LIVE_BRANCH}"
-        " ORDER BY id = ? DESC, moved_ms DESC, id DESC LIMIT 1",
+        " ORDER BY id = ? DESC, move DESC",
         (session.id, tip, session.head_branch),
     )
-    return None if found is None else int(found)
+    return [branch for (branch,) in rows]
 
 
 def branch_name(tx: Transaction, branch: int) -> str:
@@ -363,15 +422,19 @@ def _request_digest(turns: Sequence[PreparedTurn]) -> bytes:
     return digest.digest()
 
 
-def _keep_partial(
-    tx: Transaction, session: SessionRow, predecessor: int | None, turn: PreparedTurn
+def keep_partials(
+    tx: Transaction, session: SessionRow, after: int | None, turns: Sequence[PreparedTurn]
 ) -> None:
-    tx.execute(
-        "INSERT INTO partial_turn (session, id, predecessor, role, text, at_ms)"
-        " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET text = excluded.text,"
-        " predecessor = excluded.predecessor, at_ms = excluded.at_ms",
-        (session.id, turn.id or "", predecessor, turn.role, turn.text.encode(), tx.at_ms),
-    )
+    """Keeps the partial ones of `turns` for display; one whose turn is there already is late."""
+    for turn in turns:
+        if turn.kind != "partial" or find_turn(tx.db, session, turn.id) is not None:
+            continue
+        tx.execute(
+            "INSERT INTO partial_turn (session, id, predecessor, role, text, at_ms)"
+            " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET text = excluded.text,"
+            " predecessor = excluded.predecessor, at_ms = excluded.at_ms",
+            (session.id, turn.id or "", after, turn.role, turn.text.encode(), tx.at_ms),
+        )
 
 
 def _drop_partial(tx: Transaction, session: SessionRow, turn: str) -> None:

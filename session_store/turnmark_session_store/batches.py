@@ -19,6 +19,7 @@ from turnmark_session_store.marks import settle, workspace_revision
 from turnmark_session_store.model import MarkOutcome
 from turnmark_session_store.queries import rows_of
 from turnmark_session_store.transaction import Transaction
+from turnmark_session_store.walks import unwritten
 
 BatchOutcome = Literal["kept", "nothing", "parked"]
 
@@ -56,12 +57,14 @@ def claim(
     """Returns a new batch of `turns` that holds the claim of every root they descend from.
 
     Raises:
-        Busy: if another batch holds one of the roots; look again when it is closed.
+        Busy: if another batch holds one of the roots, or `turns` are not (or not all) what is owed
+            any more because the conversation moved on; look again.
     """
     roots = _roots(tx, turns)
     for root in roots:
         if tx.row("SELECT 1 FROM claim WHERE workspace = ? AND root = ?", (workspace, root)):
             raise Busy("another batch of this conversation is under way")
+    _check_owed(tx, workspace, turns)
     batch = tx.insert(
         "INSERT INTO batch (workspace, session, branch, tip, writer) VALUES (?, ?, ?, ?, ?)",
         (workspace, session, branch, tip, writer),
@@ -76,10 +79,22 @@ def claim(
     return batch
 
 
+def _check_owed(tx: Transaction, workspace: int, turns: Sequence[int]) -> None:
+    """Refuses turns that were settled meanwhile, and turns with an older one owed above them."""
+    settled = tx.row(
+        "SELECT 1 FROM mark JOIN json_each(?) ON mark.turn = value"
+        " WHERE workspace = ? AND outcome <> 'parked'",
+        (_json(turns), workspace),
+    )
+    older = {turn for turn, _ in unwritten(tx.db, workspace, turns)}
+    if settled or not older.issubset(turns):
+        raise Busy("this conversation moved on since it was looked at")
+
+
 def _roots(tx: Transaction, turns: Sequence[int]) -> list[int]:
     rows = tx.rows(
-        "SELECT DISTINCT root FROM turn JOIN json_each(?) ON turn.id = value ORDER BY root",
-        ("[" + ",".join(map(str, turns)) + "]",),
+        "SELECT DISTINCT turn.root FROM turn JOIN json_each(?) ON turn.id = value ORDER BY 1",
+        (_json(turns),),
     )
     return [root for (root,) in rows]
 
@@ -99,12 +114,17 @@ def open_install(
     body: bytes,
     results: Sequence[BatchResult] = (),
 ) -> int:
-    """Journals an install: from this commit on it will be finished, crash or not."""
+    """Journals an install: from this commit on it will be finished, crash or not.
+
+    Raises:
+        Busy: if one of the batches was ended or taken over meanwhile.
+    """
     install = tx.insert(
         "INSERT INTO install (workspace, revision, cause, body) VALUES (?, ?, ?, ?)",
         (workspace, revision, cause, body),
     )
     for result in results:
+        _check_open(tx, result.batch)
         tx.execute(
             "UPDATE batch SET install = ?, outcome = ?, reason = ?, blocks = ? WHERE id = ?",
             (
@@ -119,10 +139,15 @@ def open_install(
 
 
 def close_install(tx: Transaction, install: int) -> None:
-    """Ends an install whose files stand: settles its turns, says so, frees its claims."""
-    workspace, revision = tx.rows(
-        "SELECT workspace, revision FROM install WHERE id = ?", (install,)
-    )[0]
+    """Ends an install whose files stand: settles its turns, says so, frees its claims.
+
+    Ending one twice does nothing the second time.
+    """
+    workspace, revision, closed_ms = tx.row(
+        "SELECT workspace, revision, closed_ms FROM install WHERE id = ?", (install,)
+    )
+    if closed_ms is not None:
+        return
     tx.execute(
         "UPDATE workspace SET revision = max(revision, ?) WHERE id = ?", (revision, workspace)
     )
@@ -139,17 +164,22 @@ def close_install(tx: Transaction, install: int) -> None:
 def close_batch(tx: Transaction, result: BatchResult) -> list[int]:
     """Settles a batch's turns, records `TurnsWritten` and frees its claims.
 
+    A turn above them that was restored since the claim is owed again, as what it is: `restored`.
+
     Raises:
-        Refused: if the settling would leave a recordable ancestor unsettled.
+        Busy: if the batch was ended or taken over meanwhile; its turns are offered again.
     """
-    workspace, session, branch, tip, writer = tx.rows(
+    _check_open(tx, result.batch)
+    workspace, session, branch, tip, writer = tx.row(
         "SELECT workspace, session, branch, tip, writer FROM batch WHERE id = ?", (result.batch,)
-    )[0]
+    )
     revision = workspace_revision(tx.db, workspace)
+    turns = turns_of(tx.db, result.batch)
+    _park_restored(tx, workspace, turns)
     settled = settle(
         tx,
         workspace,
-        turns_of(tx.db, result.batch),
+        turns,
         outcome=result.outcome,
         writer=writer,
         revision=revision,
@@ -160,6 +190,28 @@ def close_batch(tx: Transaction, result: BatchResult) -> list[int]:
     if settled:
         _say_written(tx, workspace, session, branch, tip, settled, result, revision)
     return settled
+
+
+def _check_open(tx: Transaction, batch: int) -> None:
+    if not tx.row("SELECT 1 FROM batch WHERE id = ? AND closed_ms IS NULL", (batch,)):
+        raise Busy("this batch is over: another took its turns, or they are offered again")
+
+
+def _park_restored(tx: Transaction, workspace: int, turns: Sequence[int]) -> None:
+    """Marks what a claim could not know: turns restored between the claim and now.
+
+    Nothing else can stand unsettled above the turns of a batch (`claim` looks), and without a mark
+    of their own they would keep the batch from ever being settled.
+    """
+    written = set(turns)
+    above = [turn for turn, _ in unwritten(tx.db, workspace, turns) if turn not in written]
+    revision = workspace_revision(tx.db, workspace)
+    for turn in above:
+        tx.execute(
+            "INSERT INTO mark (workspace, turn, outcome, reason, writer, revision, at_ms)"
+            " VALUES (?, ?, 'parked', 'restored', '', ?, ?)",
+            (workspace, turn, revision, tx.at_ms),
+        )
 
 
 def _say_written(
@@ -174,8 +226,8 @@ def _say_written(
 ) -> None:
     ids = dict(
         tx.rows(
-            "SELECT id, key FROM turn JOIN json_each(?) ON turn.id = value",
-            ("[" + ",".join(map(str, [*settled, tip])) + "]",),
+            "SELECT turn.id, turn.key FROM turn JOIN json_each(?) ON turn.id = value",
+            (_json([*settled, tip]),),
         )
     )
     facts = {
@@ -287,3 +339,7 @@ def open_installs(db: apsw.Connection, workspace: int) -> list[OpenInstall]:
         )
         for install, revision, cause, body in rows
     ]
+
+
+def _json(turns: Sequence[int]) -> str:
+    return "[" + ",".join(map(str, turns)) + "]"

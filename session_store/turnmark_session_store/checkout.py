@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from turnmark_events.errors import NotFound, Refused
+from turnmark_events.errors import Conflict, NotFound, Refused
 from turnmark_events.types import MoveCause
 from turnmark_session_store.append import branch_reaching, expectation
 from turnmark_session_store.heads import Keep, TipMove, To, begin_branch, check_head, move
@@ -22,7 +22,7 @@ from turnmark_session_store.sessions import (
 )
 from turnmark_session_store.transaction import Transaction
 from turnmark_session_store.turn_rows import place_turn
-from turnmark_session_store.walks import LIVE_BRANCH, is_ancestor
+from turnmark_session_store.walks import LIVE_BRANCH, is_ancestor, parents_of
 
 
 class HeadIs(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,7 +94,7 @@ def rewind(tx: Transaction, asked: Rewind) -> Rewound:
     Raises:
         Stale: if `expect` is not the head.
         NotFound: if `to` is not a turn of the session.
-        Refused: if the session has no head, or `to` is not an ancestor of it.
+        Refused: if the session has no head, or `to` is no ancestor of it that still stands.
     """
     session = get_session(tx.db, asked.session)
     turn = get_turn(tx.db, session, asked.to)
@@ -102,6 +102,7 @@ def rewind(tx: Transaction, asked: Rewind) -> Rewound:
     head, branch = session.head, session.head_branch
     if head is None or branch is None:
         raise Refused(f"session {session.name!r} has no head to rewind")
+    _check_stands(tx, turn)
     if not is_ancestor(tx.db, turn, head):
         raise Refused(
             f"turn {asked.to!r} does not come before the head {turn_id(tx.db, head)!r}; rewind "
@@ -110,8 +111,15 @@ def rewind(tx: Transaction, asked: Rewind) -> Rewound:
         )
     tip = tx.value("SELECT tip FROM branch WHERE id = ?", (branch,))
     move(tx, session.id, [TipMove(branch, turn, "rewind")], To(turn, branch), cause="rewind")
-    retired = retire_unreached(tx, [tip, head])
+    retired = retire_unreached(tx, [tip, head], [turn])
     return Rewound(head=asked.to, retired=len(retired))
+
+
+def _check_stands(tx: Transaction, turn: int) -> None:
+    """Refuses a turn that was replaced, taken back or forgotten as the place to go back to."""
+    for table, what in (("retired_turn", "taken back"), ("forgotten_turn", "forgotten")):
+        if tx.row(f"SELECT 1 FROM {table} WHERE turn = ?", (turn,)):
+            raise Refused(f"turn {tx.turn_id(turn)!r} was {what}; choose one that still stands")
 
 
 def merge(
@@ -126,17 +134,30 @@ def merge(
 
     Raises:
         NotFound: if a tip is not a turn of the session.
-        Refused: if fewer than two different tips are given, or one is no live tip.
-        Conflict: if the turn's id is there with other content.
+        Refused: if fewer than two different tips are given, or one is no live tip; if the turn is a
+            partial one, or the session's memory is off.
+        Conflict: if the turn's id is there with other content or other parents.
     """
     session = get_session(tx.db, session_name)
+    if session.memory == "off" or turn.kind == "partial":
+        raise Refused(
+            "nothing is stored for a session with memory: off"
+            if session.memory == "off"
+            else "a partial turn is for display and joins nothing; merge with the final one"
+        )
     turns = list(dict.fromkeys(get_turn(tx.db, session, tip) for tip in tips))
     if len(turns) < 2:  # noqa: PLR2004  a merge joins at least two
         raise Refused("a merge needs at least two different tips")
     branches = [(tip, _branches_at(tx, session, tip)) for tip in turns]
     first = _going_on(session, branches)
-    turns = [tip for tip, _ in branches if tip != first[0]]
-    placed = place_turn(tx, session, namespace_of(tx, session), turn, first[0], merged=turns)
+    merged = [tip for tip, _ in branches if tip != first[0]]
+    placed = place_turn(tx, session, namespace_of(tx, session), turn, first[0], merged=merged)
+    if not placed.new and set(parents_of(tx.db, placed.turn)) != set(turns):
+        raise Conflict(
+            f"turn {placed.id!r} is already here and joins other turns; give the merge a new id",
+            turn=placed.id,
+        )
+    restore_path(tx, placed.turn)
     moves = [TipMove(first[1], placed.turn, "merge")]
     moves += [
         TipMove(branch, placed.turn, "merge", ends_as="merged")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import apsw
 
 from turnmark_events.errors import Unavailable
+from turnmark_session_store.failpoints import failpoint
 from turnmark_session_store.queries import value_of
 from turnmark_session_store.schema import APPLICATION_ID, MIGRATIONS
 
@@ -15,8 +17,18 @@ _WAL_LIMIT_BYTES = 64 * 1024 * 1024
 _BUSY_MS = 5_000
 """For tools that look in while the daemon runs; the one writer never waits for another."""
 
-_REQUIRED = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "secure_delete": 1}
-"""Pragmas that the promises rest on: set, then read back. FULL (2) lost nothing over power cuts."""
+_STATEMENTS = 512
+"""More than the writer has different statements: each is compiled once."""
+
+_REQUIRED = {
+    "journal_mode": "wal",
+    "synchronous": 2,
+    "foreign_keys": 1,
+    "secure_delete": 1,
+    "recursive_triggers": 1,
+}
+"""Pragmas that the promises rest on: set, then read back. FULL (2) lost nothing over power cuts;
+with recursive triggers a REPLACE counts as a deletion too."""
 
 _QUICK_CHECK_LIMIT_BYTES = 1 << 30
 """Above a gigabyte the structure check at start would take many seconds; `doctor` does it then."""
@@ -25,28 +37,68 @@ _QUICK_CHECK_LIMIT_BYTES = 1 << 30
 def open_writer(path: Path, migrations: Sequence[str] = MIGRATIONS) -> apsw.Connection:
     """Returns the one connection that may write, with the schema of this version.
 
-    Blocks for the structure check of the file (about a second per 300 MB) and for migrations.
+    Blocks for the structure check of the file (about a second per 300 MB) and for migrations. A
+    new database is made under another name and renamed when it is whole, so an empty file at `path`
+    is a lost one and never taken for a new one.
 
     Raises:
         Unavailable: if the file is damaged, of a newer turnmark, not turnmark's, or not writable;
             the message says what to do.
     """
     try:
-        connection = apsw.Connection(str(path))
-        path.chmod(0o600)
-        _set_pragmas(connection, path)
-        _check_identity(connection, path, len(migrations))
-        _check_structure(connection, path)
-        _migrate(connection, migrations)
+        if not path.exists():
+            _create(path, migrations)
+        return _open(path, migrations)
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
+        raise Unavailable(_closed_door(path, str(error)), path=str(path)) from error
     except apsw.Error as error:
         raise Unavailable(_damage(path, str(error)), path=str(path)) from error
     except OSError as error:
-        raise Unavailable(
-            f"cannot open the session store {path}: {error.strerror}; "
-            "check the owner and rights of its directory",
-            path=str(path),
-        ) from error
+        raise Unavailable(_closed_door(path, error.strerror or ""), path=str(path)) from error
+
+
+def _create(path: Path, migrations: Sequence[str]) -> None:
+    unfinished = path.with_name(path.name + ".new")
+    for leftover in ("", "-wal", "-shm", "-journal"):
+        Path(f"{unfinished}{leftover}").unlink(missing_ok=True)
+    unfinished.touch(0o600)
+    connection = apsw.Connection(str(unfinished))
+    try:
+        _set_pragmas(connection, path)
+        _migrate(connection, migrations)
+    finally:
+        connection.close()
+    unfinished.rename(path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _open(path: Path, migrations: Sequence[str]) -> apsw.Connection:
+    if path.is_file() and path.stat().st_size == 0:
+        raise Unavailable(_damage(path, "it is empty"), path=str(path))
+    connection = apsw.Connection(
+        str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=_STATEMENTS
+    )
+    try:
+        _check_writable(connection, path)
+        connection.set_busy_timeout(_BUSY_MS)
+        _check_identity(connection, path, len(migrations))
+        _check_structure(connection, path)
+        path.chmod(0o600)
+        _set_pragmas(connection, path)
+        _migrate(connection, migrations)
+    except BaseException:
+        connection.close()
+        raise
     return connection
+
+
+def _check_writable(connection: apsw.Connection, path: Path) -> None:
+    if connection.readonly("main"):
+        raise Unavailable(_closed_door(path, "it is read-only"), path=str(path))
 
 
 def open_reader(path: Path) -> apsw.Connection:
@@ -57,7 +109,6 @@ def open_reader(path: Path) -> apsw.Connection:
 
 
 def _set_pragmas(connection: apsw.Connection, path: Path) -> None:
-    connection.set_busy_timeout(_BUSY_MS)
     for name, value in _REQUIRED.items():
         connection.pragma(name, value)
         found = connection.pragma(name)
@@ -97,6 +148,13 @@ def _check_structure(connection: apsw.Connection, path: Path) -> None:
         raise Unavailable(_damage(path, found), path=str(path))
 
 
+def _closed_door(path: Path, what: str) -> str:
+    return (
+        f"cannot open the session store {path}: {what}. turnmark did not start and changed nothing;"
+        " check that it is a file, and the owner and rights of it and of its directory"
+    )
+
+
 def _damage(path: Path, what: str) -> str:
     return (
         f"the session store {path} is damaged or unreadable ({what}). turnmark did not start and "
@@ -109,6 +167,7 @@ def _migrate(connection: apsw.Connection, migrations: Sequence[str]) -> None:
     version = connection.pragma("user_version")
     assert isinstance(version, int)  # noqa: S101  SQLite's own header field
     for step in range(version, len(migrations)):
+        failpoint("store.before_migration")
         with connection:
             connection.execute(migrations[step])
             connection.pragma("application_id", APPLICATION_ID)

@@ -14,7 +14,7 @@ from turnmark_events.types import Forgotten
 from turnmark_session_store.heads import TipMove, To, move
 from turnmark_session_store.sessions import get_session
 from turnmark_session_store.transaction import Transaction
-from turnmark_session_store.walks import live_tips, only_reached_from
+from turnmark_session_store.walks import live_tips_after, only_reached_from
 
 SLICE_TURNS = 500
 """Words deleted in one transaction, so that an append never waits long behind an erasure."""
@@ -66,15 +66,9 @@ def delete_session(tx: Transaction, session_name: str) -> Deleted:
     )
     moves = [TipMove(branch, None, "delete", ends_as="deleted") for branch, _ in branches]
     move(tx, session.id, moves, To(None, None), cause="delete")
-    tips = [tip for _, tip in branches]
-    tips += [
-        turn
-        for (turn,) in tx.rows(
-            "SELECT id FROM turn JOIN retired_turn ON turn = id WHERE session = ?",
-            (session.id,),
-        )
-    ]
-    unreached = only_reached_from(tx.db, tips, live_tips(tx.db, roots_of=tips))
+    said = tx.rows("SELECT id FROM turn WHERE session = ?", (session.id,))
+    start = sorted({tip for _, tip in branches} | {turn for (turn,) in said})
+    unreached = only_reached_from(tx.db, start, live_tips_after(tx.db, start))
     forgotten = forget_turns(tx, unreached)
     for table in ("session_words", "partial_turn", "request_key"):
         tx.execute(f"DELETE FROM {table} WHERE session = ?", (session.id,))

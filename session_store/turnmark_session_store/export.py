@@ -93,10 +93,11 @@ class BranchLine(_Line, frozen=True, kw_only=True, tag="branch"):
 
 
 class EndLine(_Line, frozen=True, kw_only=True, tag="end"):
-    """The last line: without it an export is not whole."""
+    """The last line: without it an export is not whole; `branch` is the one that the head is on."""
 
     head: str | None
     turns: int
+    branch: str | None = None
 
 
 ExportLine = HeaderLine | TurnLine | TakenBackLine | BranchLine | EndLine
@@ -122,7 +123,8 @@ def export_session(db: apsw.Connection, asked: ExportSession) -> ExportPage:
     turns = turns_of_session(db, session.id)
     branches = rows_of(
         db,
-        "SELECT name, title, tip, state, archived FROM branch WHERE session = ? ORDER BY id",
+        "SELECT name, title, tip, state, archived FROM branch WHERE session = ?"
+        " AND tip IS NOT NULL ORDER BY id",
         (session.id,),
     )
     total = 1 + len(turns) + len(branches) + 1
@@ -135,7 +137,7 @@ def export_session(db: apsw.Connection, asked: ExportSession) -> ExportPage:
     for row in branches[max(start - first, 0) : max(stop - first, 0)]:
         lines.append(_branch_line(db, row))
     if stop == total:
-        lines.append(EndLine(head=turn_id(db, session.head), turns=len(turns)))
+        lines.append(_end(db, session, len(turns)))
     return ExportPage(
         lines=[line_encoder.encode(line).decode() for line in lines],
         next=cursor_of(stop) if stop < total else None,
@@ -158,6 +160,13 @@ def _header(db: apsw.Connection, session: SessionRow) -> HeaderLine:
         memory="on" if session.memory == "on" else "local" if session.memory == "local" else "off",
         forked_from=forked_from,
         caller=_caller(db, session.caller),
+    )
+
+
+def _end(db: apsw.Connection, session: SessionRow, turns: int) -> EndLine:
+    branch = row_of(db, "SELECT name FROM branch WHERE id = ?", (session.head_branch,))
+    return EndLine(
+        head=turn_id(db, session.head), turns=turns, branch=branch[0] if branch else None
     )
 
 
@@ -186,7 +195,7 @@ def _turn_lines(db: apsw.Connection, turns: Sequence[int]) -> list[ExportLine]:
         )
     }
     lines: list[ExportLine] = []
-    for shown in show_turns(db, turns):
+    for shown in show_turns(db, turns, reached=False):
         namespace, digest, lost, recordable = shapes[shown.seq]
         lines.append(
             TurnLine(

@@ -18,7 +18,7 @@ from typing import Literal
 
 from turnmark_events.errors import Stale
 from turnmark_events.types import MoveCause, TipMoved
-from turnmark_session_store.sessions import session_by_id, turn_id
+from turnmark_session_store.sessions import session_by_id
 from turnmark_session_store.transaction import Transaction
 
 
@@ -65,13 +65,24 @@ class TipMove:
     ends_as: Literal["merged", "retired", "deleted"] | None = None
 
 
-def begin_branch(tx: Transaction, session: int, cause: MoveCause) -> int:
-    """Returns a new branch without a tip; its first move, in this transaction, gives it one."""
-    made = tx.value("SELECT count(*) FROM branch WHERE session = ?", (session,))
-    title = "main" if made == 0 else f"{cause}-{made}"
+def begin_branch(
+    tx: Transaction,
+    session: int,
+    cause: MoveCause,
+    *,
+    name: str | None = None,
+    title: str | None = None,
+) -> int:
+    """Returns a new branch without a tip; its first move, in this transaction, gives it one.
+
+    An import gives the `name` (which nothing here may have) and `title` that the branch had.
+    """
+    if title is None:
+        made = tx.value("SELECT count(*) FROM branch WHERE session = ?", (session,))
+        title = "main" if made == 0 else f"{cause}-{made}"
     return tx.insert(
         "INSERT INTO branch (name, session, title, moved_ms) VALUES (?, ?, ?, ?)",
-        (f"br-{secrets.token_hex(6)}", session, title, tx.at_ms),
+        (name or f"br-{secrets.token_hex(6)}", session, title, tx.at_ms),
     )
 
 
@@ -84,7 +95,7 @@ def check_head(tx: Transaction, session: int, expect: Expectation) -> None:
     if isinstance(expect, Unchecked):
         return
     row = session_by_id(tx.db, session)
-    head = turn_id(tx.db, row.head)
+    head = tx.turn_id(row.head)
     wanted = expect.turn if isinstance(expect, Exactly) else None
     if head != wanted:
         raise Stale(
@@ -113,19 +124,21 @@ def move(
         Stale: if `expect` does not hold; nothing is moved.
     """
     check_head(tx, session, expect)
-    row = session_by_id(tx.db, session)
-    heads = (row.head, row.head if isinstance(head, Keep) else head.turn)
+    name, old = tx.row("SELECT name, head FROM session WHERE id = ?", (session,))
+    heads = (old, old if isinstance(head, Keep) else head.turn)
     last: int | None = None
     for tip in tips:
-        last = _move_tip(tx, row.name, session, tip, heads) or last
+        last = _move_tip(tx, name, session, tip, heads) or last
     if isinstance(head, To):
         if heads[0] != heads[1] and last is None:
-            last = _record_head_move(tx, row.name, session, head, heads, cause)
+            last = _record_head_move(tx, name, session, head, heads, cause)
         if heads[0] != heads[1]:
             tx.execute(
-                "UPDATE session SET head = ?, head_move = ? WHERE id = ?",
-                (head.turn, last, session),
+                "UPDATE session SET head = ?, head_move = ?, head_branch = ?, updated_ms = ?"
+                " WHERE id = ?",
+                (head.turn, last, head.branch, tx.at_ms, session),
             )
+            return
         tx.execute("UPDATE session SET head_branch = ? WHERE id = ?", (head.branch, session))
     if last is not None:
         tx.execute("UPDATE session SET updated_ms = ? WHERE id = ?", (tx.at_ms, session))
@@ -138,7 +151,7 @@ def _move_tip(
     tip: TipMove,
     heads: tuple[int | None, int | None],
 ) -> int | None:
-    name, old = tx.rows("SELECT name, tip FROM branch WHERE id = ?", (tip.branch,))[0]
+    name, old = tx.row("SELECT name, tip FROM branch WHERE id = ?", (tip.branch,))
     if old == tip.new and tip.cause != "archive":
         tx.execute("UPDATE branch SET archived = 0 WHERE id = ?", (tip.branch,))
         return None
@@ -163,7 +176,7 @@ def _record_head_move(
     heads: tuple[int | None, int | None],
     cause: MoveCause,
 ) -> int:
-    name, tip = tx.rows("SELECT name, tip FROM branch WHERE id = ?", (head.branch,))[0]
+    name, tip = tx.row("SELECT name, tip FROM branch WHERE id = ?", (head.branch,))
     branch = head.branch or 0
     return _record(tx, session_name, session, name, branch, (tip, tip), heads, cause)
 
@@ -181,10 +194,10 @@ def _record(
     facts = {
         "session": session_name,
         "branch": branch_name,
-        "old": turn_id(tx.db, tips[0]),
-        "new": turn_id(tx.db, tips[1]),
-        "head_old": turn_id(tx.db, heads[0]),
-        "head_new": turn_id(tx.db, heads[1]),
+        "old": tx.turn_id(tips[0]),
+        "new": tx.turn_id(tips[1]),
+        "head_old": tx.turn_id(heads[0]),
+        "head_new": tx.turn_id(heads[1]),
         "cause": cause,
     }
     return tx.record(TipMoved, facts, session=session, branch=branch, tips=tips, heads=heads)

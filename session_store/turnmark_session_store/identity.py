@@ -15,8 +15,11 @@ from turnmark_session_store.recordable import is_recordable, text_of
 from turnmark_session_store.sessions import check_name
 from turnmark_session_store.times import from_rfc3339
 
-_DIGEST_BYTES = 16
+DIGEST_BYTES = 16
 _SEPARATOR = b"\x00"
+
+HASHED = "h-"
+"""How the ids begin that stand for turns without one."""
 
 
 class PreparedTurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,15 +80,15 @@ def content_digest(role: str, kind: str, speaker_id: str | None, raw: str) -> by
 def hashed_id(*, namespace: str, predecessor: str | None, origin: str, digest: bytes) -> str:
     """Returns the id of a turn that came without one: `h-` + 32 hex, time left out.
 
-    `predecessor` is the id of the turn before it. `origin` is empty except for roots, where it
-    names the caller and, in a namespace that families share, the session: two families never share
-    a turn by its text.
+    `predecessor` is the id of the turn before it. `origin` is empty except for merges, where it
+    names the other parents, and for roots, where it names the caller and, in a namespace that
+    families share, the session: two families never share a turn by its text.
     """
-    return "h-" + _digest(namespace, predecessor or "", origin, digest.hex()).hex()
+    return HASHED + _digest(namespace, predecessor or "", origin, digest.hex()).hex()
 
 
 def _digest(*parts: str) -> bytes:
     joined = _SEPARATOR.join(
         part.encode("utf-8", "surrogatepass").replace(_SEPARATOR, b"\x00\x01") for part in parts
     )
-    return hashlib.blake2b(joined, digest_size=_DIGEST_BYTES).digest()
+    return hashlib.blake2b(joined, digest_size=DIGEST_BYTES).digest()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import apsw
 
 from turnmark_events.types import Event, TipIdle, TipMoved
-from turnmark_session_store.deadline import DeadlineTimer
+from turnmark_session_store.deadline import DeadlineTimer, Wake
 from turnmark_session_store.queries import row_of
 from turnmark_session_store.sessions import turn_id
 from turnmark_session_store.times import to_datetime, to_rfc3339
@@ -77,6 +77,7 @@ class IdleClock:
                 self._armed_ms = None  # whatever moves during the read wakes the wait below
                 self._armed_ms = await self._store.read(next_deadline_ms)
                 due = None if self._armed_ms is None else to_datetime(self._armed_ms)
-                await self._timer.wait_until(due)
+                if await self._timer.wait_until(due) is not Wake.DUE:
+                    continue
                 while await self._store.write(fire_due, background=True) == _SLICE:
                     pass

@@ -2,7 +2,7 @@
 
 Turns are placed without moving anything, so a crash in the middle leaves turns that nothing reaches
 yet; the same import again finds them and goes on. Nothing that is retired or forgotten here comes
-back through an import.
+back through an import. What moves at the end is in `import_ends.py`.
 """
 
 from __future__ import annotations
@@ -10,37 +10,36 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import apsw
 import msgspec
 
-from turnmark_events.errors import NotFound, Refused
-from turnmark_session_store.append import branch_reaching
+from turnmark_events.errors import Conflict, NotFound, Refused
 from turnmark_session_store.export import (
     BranchLine,
     EndLine,
+    ExportLine,
     HeaderLine,
     TakenBackLine,
     TurnLine,
     line_decoder,
 )
-from turnmark_session_store.heads import Keep, TipMove, To, begin_branch, move
-from turnmark_session_store.identity import PreparedTurn, prepare
+from turnmark_session_store.identity import DIGEST_BYTES, PreparedTurn, prepare
 from turnmark_session_store.marks import workspace_key, workspace_revision
 from turnmark_session_store.model import TurnIn
+from turnmark_session_store.queries import row_of, value_of
 from turnmark_session_store.requests import OpenSession
 from turnmark_session_store.retirement import retire
 from turnmark_session_store.sessions import (
     SessionRow,
     find_session,
-    find_turn,
     get_session,
-    get_turn,
     intern_namespace,
     open_session,
     resolve_caller,
 )
 from turnmark_session_store.transaction import Transaction
 from turnmark_session_store.turn_rows import place_turn
-from turnmark_session_store.walks import LIVE_BRANCH, is_ancestor, parents_of, unwritten
+from turnmark_session_store.walks import parents_of, unwritten
 
 SLICE_TURNS = 200
 """Turns placed in one transaction, so that an agent's append never waits long behind an import."""
@@ -56,7 +55,10 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class ImportPlan:
-    """An export, read and checked, its turns prepared; nothing of it is in the store yet."""
+    """An export, read and checked, its turns prepared; nothing of it is in the store yet.
+
+    `created` tells whether the session was unknown: only then are its ended branches recreated.
+    """
 
     header: HeaderLine
     turns: list[tuple[TurnLine, PreparedTurn]] = field(
@@ -65,8 +67,14 @@ class ImportPlan:
     taken_back: list[str] = field(default_factory=list[str])
     branches: list[BranchLine] = field(default_factory=list[BranchLine])
     end: EndLine | None = None
+    ids: set[str] = field(default_factory=set[str])
     created: bool = False
     new: int = 0
+
+    @property
+    def from_reader(self) -> bool:
+        """Whether a reader of transcripts wrote it; what it continues may be here already."""
+        return self.header.source == "reader"
 
 
 def parse_lines(lines: Sequence[str], *, count: Callable[[str], int], mask: bool) -> ImportPlan:
@@ -79,46 +87,66 @@ def parse_lines(lines: Sequence[str], *, count: Callable[[str], int], mask: bool
     for number, line in enumerate(lines, 1):
         try:
             found = line_decoder.decode(line)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
             raise Refused(f"line {number} is not an export line: {error}", line=number) from error
         if plan is None:
-            if not isinstance(found, HeaderLine) or found.version != 1:
-                raise Refused(
-                    "line 1 is not the header of a turnmark export of version 1; export again with "
-                    "`turnmark export SESSION`",
-                    line=1,
-                )
-            plan = ImportPlan(found)
+            plan = ImportPlan(_header(found))
             continue
-        _take(plan, found, number, count=count, mask=mask)
+        try:
+            _take(plan, found, count=count, mask=mask)
+        except Refused as error:
+            raise Refused(f"line {number}: {error.message}", line=number) from error
+    return _whole(plan, len(lines))
+
+
+def _header(found: ExportLine) -> HeaderLine:
+    if not isinstance(found, HeaderLine) or found.version != 1:
+        raise Refused(
+            "line 1 is not the header of a turnmark export of version 1; export again with "
+            "`turnmark export SESSION`",
+            line=1,
+        )
+    return found
+
+
+def _whole(plan: ImportPlan | None, lines: int) -> ImportPlan:
     if plan is None or plan.end is None:
-        raise Refused("the export is not whole: its last line, of type end, is missing")
+        raise Refused(
+            f"the export is not whole: it stops after line {lines}, and its last line, of type "
+            "end, is missing; export again",
+            line=lines + 1,
+        )
     if plan.end.turns != len(plan.turns):
         raise Refused(
             f"the export is not whole: it holds {len(plan.turns)} turns and its last line says "
-            f"{plan.end.turns}"
+            f"{plan.end.turns}; export again",
+            line=lines,
         )
     return plan
 
 
-def _take(
-    plan: ImportPlan,
-    found: object,
-    number: int,
-    *,
-    count: Callable[[str], int],
-    mask: bool,
-) -> None:
+def _take(plan: ImportPlan, found: ExportLine, *, count: Callable[[str], int], mask: bool) -> None:
     if plan.end is not None or isinstance(found, HeaderLine):
-        raise Refused(f"line {number} comes after the end of the export", line=number)
+        raise Refused("it stands outside of the export")
     if isinstance(found, TurnLine):
+        _known(plan, *found.merged, *([found.predecessor] if found.predecessor else ()))
         plan.turns.append((found, _prepare(found, count=count, mask=mask)))
+        plan.ids.add(found.id)
     elif isinstance(found, TakenBackLine):
         plan.taken_back += found.turns
     elif isinstance(found, BranchLine):
+        _known(plan, *([found.tip] if found.tip else ()))
         plan.branches.append(found)
-    elif isinstance(found, EndLine):
+    else:
+        _known(plan, *([found.head] if found.head else ()))
         plan.end = found
+
+
+def _known(plan: ImportPlan, *ids: str) -> None:
+    """A whole export holds every turn that it points at, and before that."""
+    for key in ids:
+        if key not in plan.ids and not plan.from_reader:
+            raise Refused(f"it points at turn {key!r}, which no line before it holds")
 
 
 def _prepare(line: TurnLine, *, count: Callable[[str], int], mask: bool) -> PreparedTurn:
@@ -135,10 +163,9 @@ def _prepare(line: TurnLine, *, count: Callable[[str], int], mask: bool) -> Prep
     made = prepare(turn, count=count, mask=mask)
     if line.digest is None:
         return made
-    try:
-        digest = bytes.fromhex(line.digest)
-    except ValueError as error:
-        raise Refused(f"turn {line.id!r} has a digest that is not hex") from error
+    digest = _digest(line)
+    if not line.masked and line.state != "forgotten" and digest != made.digest:
+        raise Refused(f"the text of turn {line.id!r} is not the one that its digest is of")
     recordable = made.recordable if line.recordable is None else line.recordable
     return msgspec.structs.replace(
         made,
@@ -149,34 +176,81 @@ def _prepare(line: TurnLine, *, count: Callable[[str], int], mask: bool) -> Prep
     )
 
 
+def _digest(line: TurnLine) -> bytes:
+    try:
+        digest = bytes.fromhex(line.digest or "")
+    except ValueError:
+        digest = b""
+    if len(digest) != DIGEST_BYTES:
+        raise Refused(f"the digest of turn {line.id!r} is not {2 * DIGEST_BYTES} hex digits")
+    return digest
+
+
+def check_plan(db: apsw.Connection, plan: ImportPlan) -> None:
+    """Passes if nothing of the plan is here with other content; reads, and changes nothing.
+
+    Raises:
+        Conflict: if a turn is here with other content, or the session in another namespace.
+    """
+    session = find_session(db, plan.header.session)
+    name = plan.header.namespace
+    if session is not None and session.namespace is not None:
+        known = str(value_of(db, "SELECT name FROM namespace WHERE id = ?", (session.namespace,)))
+        if name is not None and known != name:
+            raise Conflict(
+                f"session {session.name!r} is here with turns of namespace {known!r}, these lines "
+                f"are of {name!r}; import them under another session's name",
+                session=session.name,
+            )
+        name = known
+    for line, turn in plan.turns:
+        row = row_of(
+            db,
+            "SELECT digest, turn.id IN (SELECT turn FROM forgotten_turn) FROM turn"
+            " JOIN namespace ON namespace.id = namespace WHERE name = ? AND key = ?",
+            (line.namespace or name or f"family:{plan.header.session}", line.id),
+        )
+        if row is not None and not row[1] and row[0] != turn.digest:
+            raise Conflict(
+                f"turn {line.id!r} is already here with other content; nothing was imported",
+                turn=line.id,
+            )
+
+
 def begin_import(tx: Transaction, plan: ImportPlan) -> None:
-    """Opens the session that the plan is of, in the namespace that its header names."""
+    """Opens the session that the plan is of, in the namespace that its header names.
+
+    Of a session that is known, memory mode and, unless a reader found a new one, title stay.
+    """
     header = plan.header
     known = find_session(tx.db, header.session)
-    plan.created = known is None or (known.head is None and known.namespace is None)
-    _open(tx, header)
+    open_session(
+        tx,
+        OpenSession(
+            session=header.session,
+            agent=header.agent,
+            title=header.title if known is None or plan.from_reader else None,
+            project=header.project,
+            memory=header.memory if known is None else None,
+        ),
+    )
+    _point(tx, OpenSession(session=header.session, forked_from=header.forked_from))
+    _point(tx, OpenSession(session=header.session, caller=header.caller))
     session = get_session(tx.db, header.session)
+    plan.created = not tx.row(
+        "SELECT 1 FROM branch WHERE session = ? AND state <> 'deleted'", (session.id,)
+    )
     if header.namespace is not None and session.namespace is None:
         namespace = intern_namespace(tx, header.namespace)
         tx.execute("UPDATE session SET namespace = ? WHERE id = ?", (namespace, session.id))
 
 
-def _open(tx: Transaction, header: HeaderLine) -> None:
-    asked = OpenSession(
-        session=header.session,
-        agent=header.agent,
-        title=header.title,
-        project=header.project,
-        memory=header.memory,
-    )
-    open_session(tx, asked)
-    pointers = msgspec.structs.replace(
-        asked, forked_from=header.forked_from, caller=header.caller, title=None
-    )
+def _point(tx: Transaction, pointer: OpenSession) -> None:
     try:
-        open_session(tx, pointers)
-    except NotFound:
-        # A pointer may lead out of the set that was given; the turns say enough by themselves.
+        open_session(tx, pointer)
+    except (NotFound, Refused):
+        # A pointer may lead out of the set that was given, or to what was taken back since; the
+        # turns say enough by themselves.
         return
 
 
@@ -194,6 +268,8 @@ def place_slice(tx: Transaction, plan: ImportPlan, start: int) -> int:
 def _place(
     tx: Transaction, plan: ImportPlan, session: SessionRow, line: TurnLine, turn: PreparedTurn
 ) -> None:
+    if line.kind == "partial":
+        return
     namespace = _namespace(tx, session, line)
     predecessor = _parent(tx, namespace, line.predecessor)
     lost = line.lost_predecessor or (line.predecessor is not None and predecessor is None)
@@ -218,6 +294,7 @@ def _place(
         tx.execute(
             "INSERT INTO forgotten_turn (turn, at_ms) VALUES (?, ?)", (placed.turn, tx.at_ms)
         )
+        tx.execute("DELETE FROM turn_words WHERE turn = ?", (placed.turn,))
     _bring_marks(tx, placed.turn, line)
 
 
@@ -239,7 +316,7 @@ def _parent(tx: Transaction, namespace: int, key: str | None) -> int | None:
 def _caller(tx: Transaction, plan: ImportPlan, line: TurnLine) -> int | None:
     caller = line.caller
     if caller is None and line.predecessor is None and not line.lost_predecessor:
-        caller = plan.header.caller if plan.header.source == "reader" else None
+        caller = plan.header.caller if plan.from_reader else None
     if caller is None:
         return None
     try:
@@ -250,6 +327,8 @@ def _caller(tx: Transaction, plan: ImportPlan, line: TurnLine) -> int | None:
 
 def _bring_marks(tx: Transaction, turn: int, line: TurnLine) -> None:
     """Takes over the marks of workspaces that have reached the revision they rest on."""
+    if not tx.value("SELECT recordable FROM turn WHERE id = ?", (turn,)):
+        return
     for name, mark in line.marks.items():
         if tx.value("SELECT id FROM workspace WHERE name = ?", (name,)) is None:
             continue
@@ -271,92 +350,3 @@ def _bring_marks(tx: Transaction, turn: int, line: TurnLine) -> None:
                 tx.at_ms,
             ),
         )
-
-
-def finish_import(tx: Transaction, plan: ImportPlan) -> Imported:
-    """Makes the plan's branches, and the head where the session had none."""
-    session = get_session(tx.db, plan.header.session)
-    if session.memory != "off":
-        _take_back(tx, session, plan)
-        for line in plan.branches:
-            _bring_branch(tx, session, line, plan)
-        _bring_head(tx, get_session(tx.db, session.name), plan)
-    return Imported(session=session.name, turns=len(plan.turns), new=plan.new)
-
-
-def _take_back(tx: Transaction, session: SessionRow, plan: ImportPlan) -> None:
-    """Retires what the agent's record took back, unless a client has restored it since."""
-    turns = [found for key in plan.taken_back if (found := find_turn(tx.db, session, key))]
-    for turn in sorted(turns, reverse=True):
-        branches = tx.rows(
-            f"SELECT id FROM branch WHERE tip = ? AND session = ? AND {LIVE_BRANCH}",
-            (turn, session.id),
-        )
-        parents = parents_of(tx.db, turn)
-        for (branch,) in branches:
-            to = parents[0] if parents else None
-            tip = TipMove(branch, to, "rewind", ends_as=None if parents else "retired")
-            head: Keep | To = Keep()
-            if session.head == turn:
-                head = To(to, branch if parents else None)
-            move(tx, session.id, [tip], head, cause="rewind")
-            session = get_session(tx.db, session.name)
-    retire(tx, turns)
-
-
-def _bring_branch(tx: Transaction, session: SessionRow, line: BranchLine, plan: ImportPlan) -> None:
-    if line.tip is None:
-        return
-    tip = get_turn(tx.db, session, line.tip)
-    if line.state == "live" and _retired(tx, tip):
-        return
-    if plan.header.source == "reader" and _advance(tx, session, tip):
-        return
-    known = line.branch is not None and tx.row(
-        "SELECT 1 FROM branch WHERE name = ?", (line.branch,)
-    )
-    if known or (line.state != "live" and not plan.created):
-        return
-    if line.state == "live" and not plan.created and branch_reaching(tx, session, tip) is not None:
-        return
-    branch = begin_branch(tx, session.id, "import")
-    if line.branch is not None:
-        tx.execute(
-            "UPDATE branch SET name = ?, title = coalesce(?, title) WHERE id = ?",
-            (line.branch, line.name, branch),
-        )
-    ends = None if line.state == "live" else line.state
-    move(tx, session.id, [TipMove(branch, tip, "import", ends_as=ends)], Keep(), cause="import")
-    if line.archived:
-        tx.execute("UPDATE branch SET archived = 1 WHERE id = ?", (branch,))
-
-
-def _advance(tx: Transaction, session: SessionRow, tip: int) -> bool:
-    """Lets the branch that the tip continues go on to it; tells whether one reaches it now."""
-    if branch_reaching(tx, session, tip) is not None:
-        return True
-    rows = tx.rows(
-        f"SELECT id, tip FROM branch WHERE session = ? AND tip < ? AND {LIVE_BRANCH}"
-        " ORDER BY tip DESC",
-        (session.id, tip),
-    )
-    for branch, old in rows:
-        if is_ancestor(tx.db, old, tip):
-            head: Keep | To = To(tip, branch) if session.head == old else Keep()
-            move(tx, session.id, [TipMove(branch, tip, "import")], head, cause="import")
-            return True
-    return False
-
-
-def _retired(tx: Transaction, turn: int) -> bool:
-    return tx.row("SELECT 1 FROM retired_turn WHERE turn = ?", (turn,)) is not None
-
-
-def _bring_head(tx: Transaction, session: SessionRow, plan: ImportPlan) -> None:
-    key = plan.end.head if plan.end is not None else None
-    if session.head is not None or key is None:
-        return
-    turn = get_turn(tx.db, session, key)
-    branch = branch_reaching(tx, session, turn)
-    if branch is not None:
-        move(tx, session.id, [], To(turn, branch), cause="import")

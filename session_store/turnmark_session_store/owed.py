@@ -12,7 +12,7 @@ import msgspec
 from turnmark_session_store.marks import DUE_AT_ONCE, parked
 from turnmark_session_store.queries import rows_of, value_of
 from turnmark_session_store.times import to_rfc3339
-from turnmark_session_store.walks import LIVE_BRANCH, ancestors, unwritten
+from turnmark_session_store.walks import LIVE_BRANCH, ancestors, live_tips_after, unwritten
 
 OwedState = Literal["waiting", "writing", "parked", "backlog", "removed", "failing"]
 _STATE_OF_REASON: dict[str, OwedState] = {
@@ -87,7 +87,7 @@ def live_branches(db: apsw.Connection, session: str | None = None) -> list[LiveT
 def owing_branches(
     db: apsw.Connection, workspace: int, session: str | None = None
 ) -> list[LiveTip]:
-    """Returns the live branches that may owe something; one walk rules the rest out at once.
+    """Returns the live branches that owe something; one walk rules the rest out at once.
 
     With thousands of conversations at rest this costs one query that finds nothing.
     """
@@ -96,18 +96,8 @@ def owing_branches(
     owing += [turn for turn, _, _ in parked(db, workspace)]
     if not owing:
         return []
-    merged = value_of(db, "SELECT EXISTS (SELECT 1 FROM merge_parent)")
-    if merged:
-        return branches
-    roots = {
-        root
-        for (root,) in rows_of(
-            db,
-            "SELECT DISTINCT root FROM turn JOIN json_each(?) ON turn.id = value",
-            ("[" + ",".join(map(str, owing)) + "]",),
-        )
-    }
-    return [live for live in branches if live.root in roots]
+    tips = set(live_tips_after(db, owing))
+    return [live for live in branches if live.tip in tips]
 
 
 class Dues(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,7 +139,11 @@ def owed(
     all_parked = parked(db, workspace)
     rows: list[OwedTip] = []
     distinct: dict[int, int] = {}
+    seen: set[tuple[int, int]] = set()
     for live in owing_branches(db, workspace, session):
+        if (live.session, live.tip) in seen:
+            continue  # two branches of a session on one tip: one row, of the head's or the older
+        seen.add((live.session, live.tip))
         dues = dues_of(db, workspace, live.tip, all_parked)
         shares: dict[tuple[OwedState, str | None], list[tuple[int, int]]] = defaultdict(list)
         for turn, tokens in dues.due:
@@ -196,7 +190,7 @@ def _row(
 def _keys(db: apsw.Connection, turns: Iterable[int]) -> list[str]:
     rows = rows_of(
         db,
-        "SELECT key FROM json_each(?) AS wanted JOIN turn ON turn.id = wanted.value ORDER BY id",
+        "SELECT turn.key FROM json_each(?) JOIN turn ON turn.id = value ORDER BY turn.id",
         ("[" + ",".join(map(str, turns)) + "]",),
     )
     return [key for (key,) in rows]

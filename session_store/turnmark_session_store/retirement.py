@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from turnmark_session_store.transaction import Transaction
-from turnmark_session_store.walks import live_tips, only_reached_from, parents_of
+from turnmark_session_store.walks import live_tips_after, only_reached_from, parents_of
+
+_MARK_UNDER_SETTLED = """
+WITH RECURSIVE below (id) AS (
+    SELECT value FROM json_each(:turns)
+    UNION SELECT turn.id FROM below JOIN turn ON turn.predecessor = below.id
+    UNION SELECT turn FROM below JOIN merge_parent ON merge_parent.parent = below.id
+), above (id) AS (
+    SELECT id FROM below JOIN mark ON mark.workspace = :workspace AND mark.turn = id
+    UNION SELECT predecessor FROM above JOIN turn USING (id) WHERE predecessor >= :first
+    UNION SELECT parent FROM above JOIN merge_parent ON merge_parent.turn = above.id
+        WHERE parent >= :first
+)
+INSERT INTO mark (workspace, turn, outcome, reason, writer, revision, at_ms)
+SELECT :workspace, turn.id, 'parked', 'restored', '', revision, :at_ms
+FROM json_each(:turns) JOIN turn ON turn.id = value JOIN workspace ON workspace.id = :workspace
+WHERE recordable AND turn.id IN (SELECT id FROM above)
+    AND NOT EXISTS (SELECT 1 FROM mark WHERE mark.workspace = :workspace AND mark.turn = turn.id)
+    AND NOT EXISTS (SELECT 1 FROM forgotten_turn WHERE forgotten_turn.turn = turn.id)
+"""
+"""From the restored turns down to what is settled below them, and up again as far as the oldest."""
 
 
-def retire_unreached(tx: Transaction, tips: Iterable[int]) -> list[int]:
+def retire_unreached(tx: Transaction, tips: Iterable[int], kept: Iterable[int]) -> list[int]:
     """Retires what `tips` reach and no live branch of any session does; returns those turns.
 
-    Called after the tips have moved away, so that the database's live branches are the truth.
+    Called after the tips have moved to `kept`, so that the database's live branches are the truth.
+    Costs time by what came after `kept`, not by the store.
     """
-    old = list(tips)
-    gone = only_reached_from(tx.db, old, live_tips(tx.db, roots_of=old))
-    return retire(tx, gone)
+    old, stays = list(tips), list(kept)
+    perhaps = only_reached_from(tx.db, old, stays)
+    others = live_tips_after(tx.db, perhaps)
+    return retire(tx, only_reached_from(tx.db, old, [*stays, *others]) if others else perhaps)
 
 
 def retire(tx: Transaction, turns: Iterable[int]) -> list[int]:
@@ -39,8 +61,8 @@ def restore_path(tx: Transaction, turn: int) -> list[int]:
     restored = _retired_path(tx, turn)
     for found in restored:
         tx.execute("DELETE FROM retired_turn WHERE turn = ?", (found,))
-    for found in restored:
-        _owe_again(tx, found)
+    if restored:
+        _owe_again(tx, restored)
     return restored
 
 
@@ -59,20 +81,15 @@ def _retired_path(tx: Transaction, turn: int) -> list[int]:
     return sorted(seen)
 
 
-def _owe_again(tx: Transaction, turn: int) -> None:
+def _owe_again(tx: Transaction, restored: Sequence[int]) -> None:
+    turns = "[" + ",".join(map(str, restored)) + "]"
     tx.execute(
-        "UPDATE mark SET outcome = 'parked', reason = 'restored', at_ms = ? WHERE turn = ?",
-        (tx.at_ms, turn),
+        "UPDATE mark SET outcome = 'parked', reason = 'restored', at_ms = ?"
+        " WHERE turn IN (SELECT value FROM json_each(?))",
+        (tx.at_ms, turns),
     )
-    tx.execute(
-        "WITH RECURSIVE below (id) AS (SELECT ?1 UNION"
-        " SELECT turn.id FROM below JOIN turn ON turn.predecessor = below.id UNION"
-        " SELECT turn FROM below JOIN merge_parent ON merge_parent.parent = below.id)"
-        " INSERT INTO mark (workspace, turn, outcome, reason, writer, revision, at_ms)"
-        " SELECT workspace.id, ?1, 'parked', 'restored', '', workspace.revision, ?2 FROM workspace"
-        " WHERE (SELECT recordable FROM turn WHERE id = ?1)"
-        " AND NOT EXISTS (SELECT 1 FROM mark WHERE workspace = workspace.id AND turn = ?1)"
-        " AND EXISTS (SELECT 1 FROM below JOIN mark ON mark.turn = below.id"
-        " WHERE mark.workspace = workspace.id)",
-        (turn, tx.at_ms),
-    )
+    for (workspace,) in tx.rows("SELECT id FROM workspace"):
+        tx.execute(
+            _MARK_UNDER_SETTLED,
+            {"turns": turns, "first": restored[0], "workspace": workspace, "at_ms": tx.at_ms},
+        )

@@ -1,7 +1,8 @@
 """The store's schema: all of its SQL definitions, and the migrations that lead here.
 
 Three kinds of tables. *Shape* (`turn`, `merge_parent`, `mark`) only grows: triggers refuse to
-change or delete it, except that a mark may be replaced. *Words* (`turn_words`, `session_words`,
+change or delete it, except that a mark may be replaced. `REPLACE` is refused as well: it would
+delete without asking the triggers on deleting. *Words* (`turn_words`, `session_words`,
 `partial_turn`) hold what people wrote; only forgetting deletes from them. The rest is state
 (`session`, `branch`, claims, batches), of which tips and heads move only with an event row that
 says so: the triggers at the end refuse any other update, whoever asks.
@@ -92,6 +93,7 @@ CREATE TABLE turn (
 CREATE INDEX turn_by_predecessor ON turn (predecessor) WHERE predecessor IS NOT NULL;
 CREATE INDEX turn_by_caller ON turn (caller) WHERE caller IS NOT NULL;
 CREATE INDEX turn_by_session ON turn (session);
+CREATE INDEX turn_root_by_session ON turn (session) WHERE predecessor IS NULL;
 
 CREATE TABLE merge_parent (
     turn INTEGER NOT NULL REFERENCES turn,
@@ -122,6 +124,10 @@ CREATE TABLE partial_turn (
 CREATE TABLE retired_turn (
     turn INTEGER PRIMARY KEY REFERENCES turn,
     at_ms INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE taken_back_turn (
+    turn INTEGER PRIMARY KEY REFERENCES turn
 ) STRICT;
 
 CREATE TABLE forgotten_turn (
@@ -217,6 +223,10 @@ CREATE INDEX install_open ON install (workspace) WHERE closed_ms IS NULL;
 """
 
 _APPEND_ONLY = """
+CREATE TRIGGER turn_is_not_replaced BEFORE INSERT ON turn
+WHEN EXISTS (SELECT 1 FROM turn WHERE id = NEW.id)
+    OR EXISTS (SELECT 1 FROM turn WHERE namespace = NEW.namespace AND key = NEW.key)
+BEGIN SELECT RAISE(ABORT, 'turns never change'); END;
 CREATE TRIGGER turn_is_kept BEFORE DELETE ON turn
 BEGIN SELECT RAISE(ABORT, 'turns are never deleted'); END;
 CREATE TRIGGER turn_is_frozen BEFORE UPDATE ON turn
@@ -225,22 +235,33 @@ CREATE TRIGGER merge_parent_is_kept BEFORE DELETE ON merge_parent
 BEGIN SELECT RAISE(ABORT, 'edges are never deleted'); END;
 CREATE TRIGGER merge_parent_is_frozen BEFORE UPDATE ON merge_parent
 BEGIN SELECT RAISE(ABORT, 'edges never change'); END;
+CREATE TRIGGER merge_parent_comes_with_its_turn BEFORE INSERT ON merge_parent
+WHEN NEW.turn IS NOT (SELECT max(id) FROM turn)
+BEGIN SELECT RAISE(ABORT, 'edges never change'); END;
 CREATE TRIGGER mark_is_kept BEFORE DELETE ON mark
 BEGIN SELECT RAISE(ABORT, 'marks are replaced, never deleted'); END;
 CREATE TRIGGER mark_keeps_its_turn BEFORE UPDATE OF workspace, turn ON mark
 BEGIN SELECT RAISE(ABORT, 'a mark stays on its turn'); END;
 CREATE TRIGGER forgotten_stays BEFORE DELETE ON forgotten_turn
 BEGIN SELECT RAISE(ABORT, 'what is forgotten stays forgotten'); END;
+CREATE TRIGGER forgotten_keeps_its_turn BEFORE UPDATE OF turn ON forgotten_turn
+BEGIN SELECT RAISE(ABORT, 'what is forgotten stays forgotten'); END;
 CREATE TRIGGER event_is_frozen BEFORE UPDATE ON event
 BEGIN SELECT RAISE(ABORT, 'events never change'); END;
 CREATE TRIGGER words_go_with_forgetting BEFORE DELETE ON turn_words
 WHEN NOT EXISTS (SELECT 1 FROM forgotten_turn WHERE turn = OLD.turn)
 BEGIN SELECT RAISE(ABORT, 'only forgetting deletes words'); END;
+CREATE TRIGGER words_are_frozen BEFORE UPDATE ON turn_words
+BEGIN SELECT RAISE(ABORT, 'words never change'); END;
 """
 
 _GATE = """
+CREATE TRIGGER branch_is_kept BEFORE DELETE ON branch
+BEGIN SELECT RAISE(ABORT, 'branches end, they are never deleted'); END;
 CREATE TRIGGER branch_begins_without_tip BEFORE INSERT ON branch
-WHEN NEW.tip IS NOT NULL
+WHEN NEW.tip IS NOT NULL OR NEW.move IS NOT NULL OR NEW.state <> 'live'
+    OR EXISTS (SELECT 1 FROM branch WHERE id = NEW.id)
+    OR EXISTS (SELECT 1 FROM branch WHERE name = NEW.name)
 BEGIN SELECT RAISE(ABORT, 'a branch begins without a tip; its first move gives it one'); END;
 CREATE TRIGGER tip_moves_with_its_row BEFORE UPDATE OF tip, move ON branch
 WHEN (NEW.tip IS NOT OLD.tip OR NEW.move IS NOT OLD.move) AND (
@@ -248,8 +269,18 @@ WHEN (NEW.tip IS NOT OLD.tip OR NEW.move IS NOT OLD.move) AND (
         SELECT 1 FROM event WHERE seq = NEW.move AND type = 'TipMoved' AND branch = NEW.id
             AND session = NEW.session AND old IS OLD.tip AND new IS NEW.tip))
 BEGIN SELECT RAISE(ABORT, 'a tip moves only with its event row'); END;
+CREATE TRIGGER branch_ends_with_its_row BEFORE UPDATE OF state ON branch
+WHEN NEW.state IS NOT OLD.state AND NEW.move IS OLD.move
+BEGIN SELECT RAISE(ABORT, 'a branch ends only with its event row'); END;
+CREATE TRIGGER branch_stays_where_it_is BEFORE UPDATE OF id, session ON branch
+WHEN NEW.id IS NOT OLD.id OR NEW.session IS NOT OLD.session
+BEGIN SELECT RAISE(ABORT, 'a branch stays in its session'); END;
+CREATE TRIGGER session_is_kept BEFORE DELETE ON session
+BEGIN SELECT RAISE(ABORT, 'sessions are never deleted from the table'); END;
 CREATE TRIGGER session_begins_without_head BEFORE INSERT ON session
-WHEN NEW.head IS NOT NULL
+WHEN NEW.head IS NOT NULL OR NEW.head_move IS NOT NULL
+    OR EXISTS (SELECT 1 FROM session WHERE id = NEW.id)
+    OR EXISTS (SELECT 1 FROM session WHERE name = NEW.name)
 BEGIN SELECT RAISE(ABORT, 'a session begins without a head; its first move gives it one'); END;
 CREATE TRIGGER head_moves_with_its_row BEFORE UPDATE OF head, head_move ON session
 WHEN (NEW.head IS NOT OLD.head OR NEW.head_move IS NOT OLD.head_move) AND (

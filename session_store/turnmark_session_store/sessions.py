@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import apsw
@@ -103,6 +103,7 @@ def open_session(tx: Transaction, asked: OpenSession) -> tuple[SessionRow, bool]
 
     Raises:
         NotFound: if `forked_from` or `caller` names what is not here.
+        Refused: if `forked_from` is the session itself or a turn that was taken back.
         Conflict: if `forked_from` would change the namespace that turns already live in.
     """
     known = find_session(tx.db, asked.session)
@@ -127,22 +128,22 @@ def open_session(tx: Transaction, asked: OpenSession) -> tuple[SessionRow, bool]
 
 
 def _insert_session(tx: Transaction, asked: OpenSession) -> None:
+    """Makes the row, or begins anew on that of a deleted session of the same name."""
     check_name(asked.session, "a session's name")
+    agent = check_name(asked.agent, "an agent's name") if asked.agent else "agent"
+    facts = (agent, asked.project, asked.memory or "on", tx.at_ms, tx.at_ms, asked.session)
     tx.execute(
-        "INSERT INTO session (name, agent, project, memory, created_ms, updated_ms)"
-        " VALUES (?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT (name) DO UPDATE SET agent = excluded.agent, project = excluded.project,"
-        " memory = excluded.memory, created_ms = excluded.created_ms, deleted_ms = NULL,"
-        " updated_ms = excluded.updated_ms, closed_ms = NULL",
-        (
-            asked.session,
-            check_name(asked.agent, "an agent's name") if asked.agent else "agent",
-            asked.project,
-            asked.memory or "on",
-            tx.at_ms,
-            tx.at_ms,
-        ),
+        "UPDATE session SET agent = ?, project = ?, memory = ?, created_ms = ?, updated_ms = ?,"
+        " namespace = NULL, forked_from = NULL, forked_turn = NULL, caller = NULL,"
+        " closed_ms = NULL, deleted_ms = NULL WHERE name = ?",
+        facts,
     )
+    if not tx.db.changes():
+        tx.execute(
+            "INSERT INTO session (agent, project, memory, created_ms, updated_ms, name)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            facts,
+        )
 
 
 def _fill_in(tx: Transaction, known: SessionRow | None, asked: OpenSession) -> None:
@@ -159,6 +160,8 @@ def _fill_in(tx: Transaction, known: SessionRow | None, asked: OpenSession) -> N
 
 def _set_fork_point(tx: Transaction, session: SessionRow, point: ForkPoint) -> None:
     origin = get_session(tx.db, point.session)
+    if origin.id == session.id:
+        raise Refused(f"session {session.name!r} can't be forked from itself")
     turn = find_turn(tx.db, origin, point.turn) if point.turn else origin.head
     if turn is None:
         raise NotFound(
@@ -166,6 +169,11 @@ def _set_fork_point(tx: Transaction, session: SessionRow, point: ForkPoint) -> N
         )
     if session.forked_from == origin.id and session.forked_turn == turn:
         return
+    if tx.row("SELECT 1 FROM retired_turn WHERE turn = ?", (turn,)):
+        raise Refused(
+            f"turn {tx.turn_id(turn)!r} was taken back; fork from a live one, or bring it back with"
+            " session.checkout and restore: true"
+        )
     namespace = namespace_of(tx, origin)
     if session.namespace is not None and session.namespace != namespace:
         raise Conflict(
@@ -190,6 +198,13 @@ def namespace_of(tx: Transaction, session: SessionRow) -> int:
     namespace = intern_namespace(tx, f"family:{session.name}")
     tx.execute("UPDATE session SET namespace = ? WHERE id = ?", (namespace, session.id))
     return namespace
+
+
+def in_namespace(tx: Transaction, session: SessionRow) -> SessionRow:
+    """Returns the session with its namespace fixed; see `namespace_of`."""
+    if session.namespace is not None:
+        return session
+    return replace(session, namespace=namespace_of(tx, session))
 
 
 def intern_namespace(tx: Transaction, name: str) -> int:

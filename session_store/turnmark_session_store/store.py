@@ -39,11 +39,11 @@ from turnmark_session_store.erase import Deleted, delete_session, erase_slice
 from turnmark_session_store.export import ExportPage, export_session
 from turnmark_session_store.heads import TipMove, To, begin_branch, move
 from turnmark_session_store.identity import PreparedTurn, prepare
+from turnmark_session_store.import_ends import Imported, finish_import
 from turnmark_session_store.imports import (
-    Imported,
     ImportPlan,
     begin_import,
-    finish_import,
+    check_plan,
     parse_lines,
     place_slice,
 )
@@ -110,6 +110,10 @@ class UploadGoesOn(msgspec.Struct, frozen=True, kw_only=True):
     upload: str
 
 
+def _nobody() -> None:
+    """Stands in for a caller who does not want to know."""
+
+
 class SessionStore:
     """Open it with `SessionStore.open`, inside a running event loop; close it when done."""
 
@@ -168,15 +172,23 @@ class SessionStore:
             await anyio.to_thread.run_sync(self._writer.close)
         self._readers.close()
 
-    async def write(self, function: Callable[[Transaction], T], *, background: bool = False) -> T:
+    async def write(
+        self,
+        function: Callable[[Transaction], T],
+        *,
+        background: bool = False,
+        queued: Callable[[], None] = _nobody,
+    ) -> T:
         """Runs `function` in a transaction of the writer thread; returns after the commit.
 
-        A cancelled wait does not undo the write: it may have been committed.
+        `queued` is called once the write has its place in the queue. A cancelled wait does not
+        undo the write: it may have been committed.
 
         Raises:
             Unavailable: if the disk failed or is full, or the store is closing.
         """
         answer = self._writer.submit(function, background=background)
+        queued()
         return await _outcome(answer)
 
     async def read(self, function: Callable[[apsw.Connection], T]) -> T:
@@ -212,13 +224,13 @@ class SessionStore:
         def run(tx: Transaction) -> Opened:
             session, created = open_session(tx, asked)
             head = session.head
-            if created and session.forked_turn is not None:
+            if head is None and asked.forked_from is not None and session.forked_turn is not None:
                 head = _branch_at_fork(tx, session.id, session.forked_turn)
             return Opened(session=session.name, head=turn_id(tx.db, head), created=created)
 
         return await self.write(run)
 
-    async def append(self, asked: AppendTurns) -> Appended:
+    async def append(self, asked: AppendTurns, queued: Callable[[], None] = _nobody) -> Appended:
         """Appends turns; acknowledged once durable. See `append.append`."""
         order = AppendOrder(
             session=asked.session,
@@ -228,12 +240,14 @@ class SessionStore:
             key=asked.key,
             move_head=asked.move_head,
         )
-        return await self.write(lambda tx: append(tx, order))
+        return await self.write(lambda tx: append(tx, order), queued=queued)
 
-    async def sync(self, asked: SyncTurns) -> Synced:
+    async def sync(self, asked: SyncTurns, queued: Callable[[], None] = _nobody) -> Synced:
         """Brings a session to a whole message array; see `sync.sync`."""
         messages = await self.prepare(asked.messages)
-        return await self.write(lambda tx: sync(tx, asked.session, messages, asked.key))
+        return await self.write(
+            lambda tx: sync(tx, asked.session, messages, asked.key), queued=queued
+        )
 
     async def rewind(self, asked: Rewind) -> Rewound:
         """Takes back what came after a turn; see `checkout.rewind`."""
@@ -277,7 +291,8 @@ class SessionStore:
         Raises:
             Refused: if the lines are no whole export; nothing of it is stored.
             NotFound: if `upload` is unknown: it began before a restart, or was never begun.
-            Conflict: if a turn is here with other content; what was placed before it stays.
+            Conflict: if a turn is here with other content, or the session in another namespace;
+                nothing of it is stored.
         """
         upload, lines = self._collect(asked)
         if not asked.last:
@@ -308,6 +323,7 @@ class SessionStore:
         return upload, lines
 
     async def _import(self, plan: ImportPlan) -> Imported:
+        await self.read(lambda db: check_plan(db, plan))
         await self.write(lambda tx: begin_import(tx, plan), background=True)
         position = 0
         while position < len(plan.turns):

@@ -8,17 +8,23 @@ from dataclasses import dataclass
 import msgspec
 
 from turnmark_events.errors import Refused
-from turnmark_session_store.append import place_line, remember_key, replay, settle_line
+from turnmark_session_store.append import (
+    keep_partials,
+    place_line,
+    remember_key,
+    replay,
+    settle_line,
+)
 from turnmark_session_store.checkout import put_head
-from turnmark_session_store.identity import PreparedTurn
+from turnmark_session_store.identity import HASHED, PreparedTurn
 from turnmark_session_store.requests import OpenSession
 from turnmark_session_store.sessions import (
     SessionRow,
     find_session,
-    namespace_of,
+    in_namespace,
     open_session,
+    resolve_caller,
     session_by_id,
-    turn_id,
 )
 from turnmark_session_store.transaction import Transaction
 from turnmark_session_store.walks import is_ancestor
@@ -58,7 +64,7 @@ def sync(
     if session is None:
         session = open_session(tx, OpenSession(session=session_name))[0]
     if session.memory == "off":
-        return Synced(head=turn_id(tx.db, session.head), new=0, forked_after=None)
+        return Synced(head=tx.turn_id(session.head), new=0, forked_after=None)
     replayed = replay(tx, session, key, messages)
     if replayed is not None:
         return msgspec.json.decode(replayed, type=Synced)
@@ -69,31 +75,31 @@ def sync(
 
 
 def _sync(tx: Transaction, session: SessionRow, messages: Sequence[PreparedTurn]) -> Synced:
-    namespace = namespace_of(tx, session)
-    session = session_by_id(tx.db, session.id)
-    matched = _match(tx, session, namespace, messages)
-    rest = messages[matched.count :]
-    new, forked = 0, False
+    session = in_namespace(tx, session)
+    turns = [message for message in messages if message.kind != "partial"]
+    matched = _match(tx, session, turns)
+    rest = turns[matched.count :]
     if rest:
-        line = place_line(tx, session, namespace, rest, matched.last, restore=True)
-        _, forked = settle_line(tx, session, line, move_head=True)
-        new = sum(placed.new for placed in line.placed)
-    elif matched.last is not None:
-        put_head(tx, session, matched.last)
-    return Synced(
-        head=turn_id(tx.db, session_by_id(tx.db, session.id).head),
-        new=new,
-        forked_after=turn_id(tx.db, matched.last) if forked else None,
-    )
+        line = place_line(tx, session, rest, matched.last, restore=True)
+        keep_partials(tx, session, line.last, messages)
+        settled = settle_line(tx, session, line, move_head=True, spawns_too=True)
+        return Synced(
+            head=tx.turn_id(settled.head),
+            new=line.new,
+            forked_after=tx.turn_id(matched.last) if settled.forked else None,
+        )
+    keep_partials(tx, session, matched.last, messages)
+    if matched.last is None:
+        return Synced(head=tx.turn_id(session.head), new=0, forked_after=None)
+    put_head(tx, session, matched.last)
+    return Synced(head=tx.turn_id(matched.last), new=0, forked_after=None)
 
 
-def _match(
-    tx: Transaction, session: SessionRow, namespace: int, messages: Sequence[PreparedTurn]
-) -> _Matched:
+def _match(tx: Transaction, session: SessionRow, messages: Sequence[PreparedTurn]) -> _Matched:
     """Walks down from the roots, message by message, as far as children match."""
     matched = _Matched(0, None)
     for position, message in enumerate(messages):
-        child = _child(tx, session, namespace, matched.last, message)
+        child = _child(tx, session, matched.last, message)
         if child is not None:
             matched = _Matched(position + 1, child)
         elif message.role != "system":
@@ -102,34 +108,38 @@ def _match(
 
 
 def _child(
-    tx: Transaction,
-    session: SessionRow,
-    namespace: int,
-    parent: int | None,
-    message: PreparedTurn,
+    tx: Transaction, session: SessionRow, parent: int | None, message: PreparedTurn
 ) -> int | None:
     """Returns the turn after `parent` that `message` is, looking through `system` rows."""
-    nearest = _children(tx, session, namespace, parent)
+    nearest = _children(tx, session, parent, message)
     found: list[int] = []
     while nearest:
         turn, key, digest, role = nearest.pop(0)
-        if (key == message.id) if message.id is not None else (digest == message.digest):
+        if _is_same(message, key, digest):
             found.append(turn)
         elif role == "system":
-            nearest.extend(_children(tx, session, namespace, turn))
+            nearest.extend(_children(tx, session, turn, message))
     return _preferred(tx, session, found)
 
 
+def _is_same(message: PreparedTurn, key: str, digest: bytes) -> bool:
+    """By id; by content where the message or the turn has no id of its own."""
+    if message.id is None or (key.startswith(HASHED) and key != message.id):
+        return digest == message.digest
+    return key == message.id
+
+
 def _children(
-    tx: Transaction, session: SessionRow, namespace: int, parent: int | None
+    tx: Transaction, session: SessionRow, parent: int | None, message: PreparedTurn
 ) -> list[tuple[int, str, bytes, str]]:
     columns = "SELECT id, key, digest, role FROM turn"
     if parent is not None:
         return tx.rows(f"{columns} WHERE predecessor = ? ORDER BY id", (parent,))
+    caller = session.caller if message.caller is None else resolve_caller(tx, message.caller)
     return tx.rows(
         f"{columns} WHERE session IN (SELECT value FROM json_each(?)) AND namespace = ?"
-        " AND predecessor IS NULL AND caller IS NULL ORDER BY id",
-        (str(_lineage(tx, session)), namespace),
+        " AND predecessor IS NULL AND (caller IS NULL OR caller = ?) ORDER BY id",
+        (str(_lineage(tx, session)), session.namespace, caller),
     )
 
 
@@ -143,10 +153,13 @@ def _lineage(tx: Transaction, session: SessionRow) -> list[int]:
 
 
 def _preferred(tx: Transaction, session: SessionRow, turns: Sequence[int]) -> int | None:
-    """Returns the turn below the head where several match, else the oldest."""
+    """Returns the turn below the head where several match, else the oldest that stands."""
     head = session.head
     if len(turns) > 1 and head is not None:
         for turn in turns:
             if is_ancestor(tx.db, turn, head):
                 return turn
+    for turn in turns:
+        if len(turns) == 1 or not tx.row("SELECT 1 FROM retired_turn WHERE turn = ?", (turn,)):
+            return turn
     return turns[0] if turns else None

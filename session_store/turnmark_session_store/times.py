@@ -20,7 +20,7 @@ def now_ms() -> int:
 def to_rfc3339(at_ms: int) -> str:
     """Returns `at_ms` as `2026-08-09T14:02:00.000Z`."""
     moment = datetime.fromtimestamp(at_ms // _MS, tz=UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{at_ms % _MS:03d}Z"
+    return f"{moment.isoformat()[:19]}.{at_ms % _MS:03d}Z"
 
 
 def to_datetime(at_ms: int) -> datetime:

@@ -7,9 +7,12 @@ from typing import Any
 import apsw
 import msgspec
 
-from turnmark_events.types import Event
+from turnmark_events.types import Event, TipMoved
 from turnmark_session_store import event_table
 from turnmark_session_store.queries import row_of, rows_of, value_of
+from turnmark_session_store.times import to_rfc3339
+
+_encoder = msgspec.json.Encoder()
 
 
 class Transaction:
@@ -25,6 +28,28 @@ class Transaction:
         self.at_ms = at_ms
         self.idle_ms = idle_ms
         self.events: list[Event] = []
+        self._at: str | None = None
+        self._ids: dict[int, str] = {}
+
+    @property
+    def at(self) -> str:
+        """The transaction's time as RFC 3339."""
+        if self._at is None:
+            self._at = to_rfc3339(self.at_ms)
+        return self._at
+
+    def turn_id(self, turn: int | None) -> str | None:
+        """Returns the public id of a turn's integer key, read once; None for None."""
+        if turn is None:
+            return None
+        known = self._ids.get(turn)
+        if known is None:
+            known = self._ids[turn] = str(self.value("SELECT key FROM turn WHERE id = ?", (turn,)))
+        return known
+
+    def knows(self, turn: int, key: str) -> None:
+        """Remembers the public id of a turn that was just read or written."""
+        self._ids[turn] = key
 
     def execute(self, sql: str, parameters: Any = ()) -> None:
         """Runs one statement whose rows nobody needs."""
@@ -68,8 +93,12 @@ class Transaction:
                 branch,
                 *tips,
                 *heads,
-                msgspec.json.encode(facts),
+                _encoder.encode(facts),
             ),
         )
-        self.events.append(event_table.build(event.__name__, seq, self.at_ms, facts))
+        # The hot path builds the event from what is at hand; the others are converted like rows.
+        if event is TipMoved:
+            self.events.append(TipMoved(seq=seq, at=self.at, **facts))
+        else:
+            self.events.append(event_table.build(event.__name__, seq, self.at_ms, facts))
         return seq

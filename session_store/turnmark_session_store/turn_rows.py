@@ -12,7 +12,7 @@ from turnmark_events.errors import Conflict
 from turnmark_session_store.identity import PreparedTurn, hashed_id
 from turnmark_session_store.queries import row_of
 from turnmark_session_store.recordable import RECORDABLE_VERSION
-from turnmark_session_store.sessions import SessionRow, turn_id
+from turnmark_session_store.sessions import SessionRow
 from turnmark_session_store.transaction import Transaction
 
 
@@ -43,7 +43,7 @@ def place_turn(
     Raises:
         Conflict: if a turn of the same id is there with other content.
     """
-    key = turn.id or _hash_key(tx, session, namespace, turn, predecessor, caller)
+    key = key_of(tx, session, namespace, turn, predecessor, caller, merged)
     known = tx.row(
         "SELECT id, digest, id IN (SELECT turn FROM retired_turn),"
         " id IN (SELECT turn FROM forgotten_turn) FROM turn WHERE namespace = ? AND key = ?",
@@ -53,6 +53,7 @@ def place_turn(
         made = _insert(
             tx, session, namespace, key, turn, predecessor, caller, merged, lost_predecessor
         )
+        tx.knows(made, key)
         return Placed(made, key, new=True)
     found, digest, retired, forgotten = known
     if not forgotten and digest != turn.digest:
@@ -64,23 +65,29 @@ def place_turn(
     return Placed(found, key, new=False, retired=bool(retired), forgotten=bool(forgotten))
 
 
-def _hash_key(
+def key_of(
     tx: Transaction,
     session: SessionRow,
     namespace: int,
     turn: PreparedTurn,
     predecessor: int | None,
     caller: int | None,
+    merged: Sequence[int] = (),
 ) -> str:
+    """Returns the turn's own id, or the hash that stands for it at this place."""
+    if turn.id is not None:
+        return turn.id
     name = str(tx.value("SELECT name FROM namespace WHERE id = ?", (namespace,)))
     origin = ""
     if predecessor is None:
-        called_by = turn_id(tx.db, caller) or ""
+        called_by = tx.turn_id(caller) or ""
         family = "" if name.startswith("family:") else session.name
         origin = f"{called_by}\n{family}"
+    elif merged:
+        origin = "\n".join(sorted(str(tx.turn_id(parent)) for parent in merged))
     return hashed_id(
         namespace=name,
-        predecessor=turn_id(tx.db, predecessor),
+        predecessor=tx.turn_id(predecessor),
         origin=origin,
         digest=turn.digest,
     )

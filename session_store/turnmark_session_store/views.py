@@ -15,7 +15,14 @@ from turnmark_session_store.model import CallerRef, MarkOut, Speaker, TurnOut
 from turnmark_session_store.owed import dues_of, live_branches, owed_turns
 from turnmark_session_store.queries import row_of, rows_of, value_of
 from turnmark_session_store.requests import ListBranch, ListSessions
-from turnmark_session_store.sessions import SessionRow, get_session, get_turn, turn_id
+from turnmark_session_store.sessions import (
+    SessionRow,
+    find_session,
+    find_turn,
+    get_session,
+    get_turn,
+    turn_id,
+)
 from turnmark_session_store.times import to_rfc3339
 from turnmark_session_store.walks import ancestors, line_of
 
@@ -246,11 +253,14 @@ def list_branch(db: apsw.Connection, asked: ListBranch) -> TurnList:
     )
 
 
-def show_turns(db: apsw.Connection, turns: Sequence[int]) -> list[TurnOut]:
-    """Returns turns as they go out, in the order asked for."""
+def show_turns(db: apsw.Connection, turns: Sequence[int], *, reached: bool = True) -> list[TurnOut]:
+    """Returns turns as they go out, in the order asked for.
+
+    Without `reached` nobody looks which sessions and branches reach them: the costly part.
+    """
     rows = rows_of(db, _TURN, ("[" + ",".join(map(str, turns)) + "]",))
     marks = _marks_of(db, turns)
-    reach = _sessions_reaching(db, turns)
+    reach = _sessions_reaching(db, turns) if reached else {}
     return [_turn_out(db, row, marks, reach) for row in rows]
 
 
@@ -363,9 +373,11 @@ def get_turn_anywhere(db: apsw.Connection, ref: str) -> int:
         NotFound: if no turn has that id.
         Refused: if several namespaces have one; `facts["candidates"]` are refs that are unique.
     """
-    session, hash_sign, turn = ref.rpartition("#")
-    if hash_sign and session:
-        return get_turn(db, get_session(db, session), turn)
+    for position, sign in enumerate(ref):
+        session = find_session(db, ref[:position]) if sign == "#" else None
+        found = None if session is None else find_turn(db, session, ref[position + 1 :])
+        if found is not None:
+            return found
     rows = rows_of(
         db,
         "SELECT turn.id, session.name FROM turn JOIN session ON session.id = session"

@@ -50,6 +50,17 @@ WITH RECURSIVE walk (id) AS (
 SELECT id FROM walk ORDER BY id
 """
 
+_DESCENDANTS = """
+WITH RECURSIVE below (id_below) AS (
+    SELECT value FROM json_each(?)
+    UNION
+    SELECT turn.id FROM below JOIN turn ON turn.predecessor = below.id_below
+    UNION
+    SELECT turn FROM below JOIN merge_parent ON merge_parent.parent = below.id_below
+)
+SELECT id_below FROM below
+"""
+
 LIVE_BRANCH = "branch.state = 'live' AND branch.tip IS NOT NULL"
 
 
@@ -59,8 +70,7 @@ def unwritten(db: apsw.Connection, workspace: int, tips: Iterable[int]) -> list[
     Each path is walked back over all parents to its first settled turn; retired, forgotten and
     unrecordable turns are passed through. Costs time by the suffix, not by the store.
     """
-    asked = "[" + ",".join(map(str, tips)) + "]"
-    return rows_of(db, _UNWRITTEN, {"tips": asked, "workspace": workspace})
+    return rows_of(db, _UNWRITTEN, {"tips": _json(tips), "workspace": workspace})
 
 
 def parents_of(db: apsw.Connection, turn: int) -> list[int]:
@@ -101,14 +111,7 @@ def is_ancestor(db: apsw.Connection, turn: int, tip: int) -> bool:
 
 def descendants(db: apsw.Connection, turns: Iterable[int]) -> list[int]:
     """Returns `turns` and all that come after them, oldest first."""
-    rows = rows_of(
-        db,
-        "WITH RECURSIVE walk (id) AS (SELECT value FROM json_each(?) UNION"
-        " SELECT turn.id FROM walk JOIN turn ON turn.predecessor = walk.id UNION"
-        " SELECT turn FROM walk JOIN merge_parent ON merge_parent.parent = walk.id)"
-        " SELECT id FROM walk ORDER BY id",
-        ("[" + ",".join(map(str, turns)) + "]",),
-    )
+    rows = rows_of(db, f"{_DESCENDANTS} ORDER BY id_below", (_json(turns),))
     return [turn for (turn,) in rows]
 
 
@@ -120,6 +123,9 @@ def only_reached_from(
     Paints both sides downwards by descending key and stops when nothing is left that only `start`
     reaches, so it looks at little more than what it returns.
     """
+    others = list(others)
+    if not others:
+        return sorted(_ancestors_of_all(db, start))
     reached_by_others: dict[int, bool] = dict.fromkeys(start, False)
     for turn in others:
         reached_by_others[turn] = True
@@ -145,25 +151,30 @@ def only_reached_from(
     return found[::-1]
 
 
-def live_tips(db: apsw.Connection, *, roots_of: Iterable[int] | None = None) -> list[int]:
-    """Returns the tips of all live branches, or of those that share a root with `roots_of`.
-
-    A merge joins roots, so a tip counts as sharing when any root below it is shared.
-    """
-    if roots_of is None:
-        rows = rows_of(db, f"SELECT DISTINCT tip FROM branch WHERE {LIVE_BRANCH}")
-        return [tip for (tip,) in rows]
-    wanted = {root for turn in roots_of for root in roots_below(db, turn)}
+def _ancestors_of_all(db: apsw.Connection, tips: Iterable[int]) -> set[int]:
     rows = rows_of(
-        db, f"SELECT DISTINCT tip, root FROM branch JOIN turn ON turn.id = tip WHERE {LIVE_BRANCH}"
+        db,
+        "WITH RECURSIVE walk (id) AS (SELECT value FROM json_each(?) UNION"
+        " SELECT predecessor FROM walk JOIN turn USING (id) WHERE predecessor IS NOT NULL UNION"
+        " SELECT parent FROM walk JOIN merge_parent ON merge_parent.turn = walk.id)"
+        " SELECT id FROM walk",
+        (_json(tips),),
     )
-    return [tip for tip, root in rows if root in wanted or _merged_root(db, tip, wanted)]
+    return {turn for (turn,) in rows}
 
 
-def _merged_root(db: apsw.Connection, tip: int, wanted: set[int]) -> bool:
-    if not row_of(db, "SELECT 1 FROM merge_parent LIMIT 1"):
-        return False
-    return not wanted.isdisjoint(roots_below(db, tip))
+def live_tips_after(db: apsw.Connection, turns: Iterable[int]) -> list[int]:
+    """Returns the live tips of all sessions that are one of `turns` or come after one.
+
+    These are all that can reach any of `turns`. Costs time by what comes after them.
+    """
+    rows = rows_of(
+        db,
+        f"SELECT DISTINCT tip FROM ({_DESCENDANTS}) JOIN branch ON tip = id_below"
+        f" WHERE {LIVE_BRANCH} ORDER BY tip",
+        (_json(turns),),
+    )
+    return [tip for (tip,) in rows]
 
 
 def roots_below(db: apsw.Connection, turn: int) -> set[int]:
@@ -177,3 +188,7 @@ def roots_below(db: apsw.Connection, turn: int) -> set[int]:
             {"tip": turn, "down_to": 0},
         )
     return {root for (root,) in rows}
+
+
+def _json(turns: Iterable[int]) -> str:
+    return "[" + ",".join(map(str, turns)) + "]"

@@ -120,10 +120,26 @@ class WriterThread:
 
     def _run(self) -> None:
         while group := self._take():
-            self._commit(group)
-        if not self.broken:
-            self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            try:
+                self._commit(group)
+            except Exception as error:
+                # A bug, or a loop that is gone: whoever waits is told, and nothing more is written.
+                log.exception("writer_failed", requests=len(group))
+                self.broken = self.broken or str(error)
+                self._give_up(group, error)
+                self._deliver(group)
+        if self.broken:
+            # What the failed write left in the log is for the next start to judge, not for us.
+            self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        else:
+            self._checkpoint()
         self._db.close()
+
+    def _checkpoint(self) -> None:
+        try:
+            self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.Error as error:  # a reader is in the way, or the disk: the log keeps it all
+            log.warning("checkpoint_failed", error=str(error))
 
     def _take(self) -> list[_Request[Any]]:
         with self._wanted:
@@ -141,36 +157,60 @@ class WriterThread:
             self._fail(group, self._unavailable())
         else:
             try:
-                self._db.execute("BEGIN IMMEDIATE")
-                for request in group:
-                    self._apply(request)
-                failpoint("store.before_commit")
-                self._db.execute("COMMIT")
-            except apsw.Error as error:
+                self._write(group)
+            except (apsw.Error, OSError) as error:
                 self._give_up(group, error)
             failpoint("store.after_commit")
+        self._deliver(group)
+
+    def _deliver(self, group: list[_Request[Any]]) -> None:
         events = [event for request in group for event in request.events]
-        self.deliver(events, [request.settle for request in group])
+        try:
+            self.deliver(events, [request.settle for request in group])
+        except RuntimeError:  # the loop was closed while its requests were under way
+            log.warning("answers_not_delivered", requests=len(group))
+
+    def _write(self, group: list[_Request[Any]]) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+        if len(group) == 1:
+            self._apply_alone(group[0])
+        else:
+            for request in group:
+                self._apply(request)
+        failpoint("store.before_commit")
+        if self._db.in_transaction:
+            self._db.execute("COMMIT")
+
+    def _apply_alone(self, request: _Request[Any]) -> None:
+        """Applies the only request of a group: its savepoint is the transaction itself."""
+        self._call(request)
+        if request.error is not None:
+            self._db.execute("ROLLBACK")
 
     def _apply(self, request: _Request[Any]) -> None:
-        transaction = Transaction(self._db, self._clock(), self._idle_ms)
         self._db.execute("SAVEPOINT request")
+        self._call(request)
+        if request.error is not None:
+            self._db.execute("ROLLBACK TO request")
+        self._db.execute("RELEASE request")
+
+    def _call(self, request: _Request[Any]) -> None:
+        transaction = Transaction(self._db, self._clock(), self._idle_ms)
         try:
             request.result = request.write(transaction)
         except Exception as error:
-            if isinstance(error, apsw.Error) and not self._db.in_transaction:
+            if isinstance(error, apsw.Error) and (
+                not self._db.in_transaction or _is_failed_sync(error)
+            ):
                 raise  # SQLite rolled the whole group back (disk full, I/O error)
-            self._db.execute("ROLLBACK TO request")
             request.error = _as_answer(error)
         else:
             request.events = transaction.events
-        self._db.execute("RELEASE request")
 
-    def _give_up(self, group: list[_Request[Any]], error: apsw.Error) -> None:
+    def _give_up(self, group: list[_Request[Any]], error: Exception) -> None:
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
-        extended = getattr(error, "extendedresult", 0)
-        if extended in (apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC):
+        if _is_failed_sync(error):
             self.broken = str(error)
         log.error("commit_failed", requests=len(group), error=str(error), read_only=self.broken)
         self._fail(group, self._unavailable(error))
@@ -179,7 +219,7 @@ class WriterThread:
         for request in group:
             request.error, request.events = error, []
 
-    def _unavailable(self, error: apsw.Error | None = None) -> TurnmarkError:
+    def _unavailable(self, error: Exception | None = None) -> TurnmarkError:
         if self.broken:
             return Unavailable(
                 f"the session store is read-only since a write to disk failed ({self.broken}); "
@@ -193,6 +233,12 @@ class WriterThread:
         if error is not None:
             return Unavailable(f"nothing was stored: {error}; try again")
         return Unavailable("turnmark is shutting down; nothing of this request was stored")
+
+
+def _is_failed_sync(error: Exception) -> bool:
+    """After one, the kernel may have dropped what it could not write: never try it again."""
+    extended = getattr(error, "extendedresult", 0)
+    return extended in (apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC)
 
 
 def _as_answer(error: Exception) -> Exception:
