@@ -141,7 +141,8 @@ class _Work:
         name, labels = _id(block), self._labels(edit.cites)
         topic = replace_block(self._loaded(path), name, text=edit.text, cites=labels)
         self._set(path, topic, name)
-        if not self._keep_history or set(labels) <= set(block.cites):
+        said_again = edit.text == block.text
+        if not self._keep_history or said_again or set(labels) <= set(block.cites):
             return (name,)
         old = msgspec.structs.replace(
             block,
