@@ -58,8 +58,9 @@ _COMMON_FACTOR = 0.3
 _CHARACTER_FACTOR = 0.6
 """Two characters make about one word."""
 
-_HALF = 0.3
-"""What a character counts for without its neighbour."""
+_HALF = 0.35
+"""What a character counts for without its neighbour: all of a question's characters, in any order,
+just pass the floor, half of them don't."""
 
 _NEIGHBOUR_COVERAGE = 0.8
 _MOST_UNITS = 10

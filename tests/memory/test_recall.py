@@ -1,0 +1,366 @@
+"""Recall over a real index, for a reader somewhere in the DAG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import anyio
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.indexed import block, turn
+from turnmark_events.errors import Refused, Unavailable
+from turnmark_memory.index import Index
+from turnmark_memory.recall import Hit, Place, Recall, RecallAnswer, Source, label_of_places
+from turnmark_memory.requests import ForgetRequest, RecallRequest
+
+GIVE_UP_SECONDS = 20
+
+OWN = Place(state="live", on_path=True, only_here=True, of_session=True)
+SHARED = Place(state="live", on_path=True, only_here=False, of_session=True)
+SIBLING = Place(state="live", on_path=False, only_here=False, of_session=True)
+ELSEWHERE = Place(state="live", on_path=False, only_here=False, of_session=False)
+UNKNOWN = Place(state="unknown", on_path=False, only_here=False, of_session=False)
+RETIRED = Place(state="retired", on_path=False, only_here=False, of_session=True)
+FORGOTTEN = Place(state="forgotten", on_path=False, only_here=False, of_session=False)
+
+
+class Told:
+    """Relations as told: by turn id, for any reader; without a session all is elsewhere."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, Place] = {}
+        self.asked: list[tuple[int, str | None, str | None]] = []
+
+    async def place(
+        self, turns: Sequence[tuple[str, str]], session: str | None, tip: str | None
+    ) -> Sequence[Place]:
+        """Returns what was told, else a live turn of another session."""
+        self.asked.append((len(turns), session, tip))
+        await anyio.lowlevel.checkpoint()
+        found = [self.places.get(id_, ELSEWHERE) for _, id_ in turns]
+        if session is None:
+            return [msgspec.structs.replace(p, of_session=False, on_path=False) for p in found]
+        return found
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[Index]:
+    opened = Index.open(tmp_path / "index.db")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def recall(index: Index, told: Told) -> Recall:
+    return Recall(index, told, words)
+
+
+async def ask(recall: Recall, query: str, **given_fields: object) -> RecallAnswer:
+    request = msgspec.convert({"query": query, **given_fields}, RecallRequest)
+    with anyio.fail_after(GIVE_UP_SECONDS):
+        return await recall.recall(request)
+
+
+def refs(answer: RecallAnswer) -> list[str]:
+    return [hit.ref for hit in answer.hits]
+
+
+@pytest.mark.anyio
+async def test_a_hit_carries_its_provenance_to_the_line(index: Index, recall: Recall) -> None:
+    """Who said it, when, in which session, and where the archive holds the words."""
+    index.add_turns([turn("s-1", "I lead the billing team.", 2)])
+    index.set_topic("people/dana", "", 1, [block("b-1", "Dana leads the billing team.", "s-1")])
+    answer = await ask(recall, "who leads the billing team?")
+    source = Source(
+        turn="id-s-1",
+        label="s-1",
+        session="s1",
+        speaker="Dana",
+        time="2026-08-09T14:04:00.000Z",
+        path="sources/claude-code/s1.jsonl",
+        line=3,
+    )
+    by_ref = {hit.ref: hit for hit in answer.hits}
+    assert by_ref["b-1"] == Hit(
+        ref="b-1",
+        kind="block",
+        text="Dana leads the billing team.",
+        score=by_ref["b-1"].score,
+        branch="other-session",
+        sources=(source,),
+        topic="people/dana",
+        time=source.time,
+    )
+    assert by_ref["s-1"] == Hit(
+        ref="s-1",
+        kind="turn",
+        text="I lead the billing team.",
+        score=by_ref["s-1"].score,
+        branch="other-session",
+        sources=(source,),
+        session="s1",
+        speaker="Dana",
+        time=source.time,
+    )
+    assert answer.tokens == 10
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("query", ["Python", "后端", "后端用什么写的", "what is written in python"])
+async def test_mixed_text_is_recalled_in_either_language(
+    index: Index, recall: Recall, query: str
+) -> None:
+    """A Chinese turn with an English word in it answers questions in both."""
+    index.add_turns([turn("s-1", "我用Python写后端服务"), turn("s-2", "see you tomorrow", 1)])
+    assert refs(await ask(recall, query, kinds=["turn"], k=1)) == ["s-1"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("query", ["", "   ", "\x00", "?!", "what is the capital of France"])
+async def test_nothing_to_say_is_no_hit(index: Index, recall: Recall, query: str) -> None:
+    """An empty question and an unrelated one get an empty answer."""
+    index.add_turns([turn("s-1", "We raised capital last week."), turn("s-2", "Nice!", 1)])
+    assert await ask(recall, query) == RecallAnswer(hits=(), tokens=0)
+
+
+@pytest.mark.anyio
+async def test_an_empty_memory_answers_nothing(recall: Recall) -> None:
+    """Before the first install there is nothing, and that is no error."""
+    assert refs(await ask(recall, "where does Dana work?")) == []
+
+
+@pytest.mark.anyio
+async def test_hits_are_labelled_by_the_branch_and_own_ones_come_first(
+    index: Index, recall: Recall, told: Told
+) -> None:
+    """A reader at a tip sees what is of its branch before the alternatives."""
+    names = {"own": OWN, "shared": SHARED, "sibling": SIBLING, "elsewhere": ELSEWHERE}
+    index.add_turns([turn(f"s-{n}", "violin lessons", i, session=n) for i, n in enumerate(names)])
+    told.places = {f"id-s-{name}": place for name, place in names.items()}
+    answer = await ask(recall, "violin lessons", session="s1", tip="t9")
+    assert answer.hits[0].ref == "s-own"
+    assert {hit.ref: hit.branch for hit in answer.hits} == {
+        "s-own": "own",
+        "s-shared": "shared",
+        "s-sibling": "other-branch",
+        "s-elsewhere": "other-session",
+    }
+    assert told.asked == [(4, "s1", "t9")]
+    anonymous = await ask(recall, "violin lessons")
+    assert {hit.branch for hit in anonymous.hits} == {"other-session"}
+
+
+@pytest.mark.parametrize(
+    ("places", "expected"),
+    [
+        ([], "other-session"),
+        ([OWN], "own"),
+        ([OWN, SHARED], "own"),
+        ([SHARED, SHARED], "shared"),
+        ([OWN, SIBLING], "other-branch"),
+        ([OWN, ELSEWHERE], "own"),
+        ([SHARED, UNKNOWN], "shared"),
+        ([ELSEWHERE, UNKNOWN], "other-session"),
+        ([UNKNOWN], "other-session"),
+        ([RETIRED], None),
+        ([RETIRED, FORGOTTEN], None),
+        ([RETIRED, OWN], "own"),
+        ([RETIRED, ELSEWHERE], "other-session"),
+    ],
+)
+def test_a_label_follows_from_the_cites(places: list[Place], expected: str | None) -> None:
+    """The four labels of DAG and session; None where all was taken back."""
+    assert label_of_places(places) == expected
+
+
+@given(st.lists(st.sampled_from([OWN, SHARED, SIBLING, ELSEWHERE, UNKNOWN]), min_size=1))
+def test_what_was_taken_back_never_changes_the_label_of_what_stands(places: list[Place]) -> None:
+    """A retired cite neither hides a block nor makes it another branch's."""
+    assert label_of_places([*places, RETIRED, FORGOTTEN]) == label_of_places(places)
+
+
+@pytest.mark.anyio
+async def test_what_rests_only_on_taken_back_turns_is_dropped(
+    index: Index, recall: Recall, told: Told
+) -> None:
+    """Whatever the index still holds: retired and forgotten turns answer nothing."""
+    index.add_turns([turn(f"s-{i}", "violin lessons", i) for i in range(3)])
+    index.set_topic(
+        "people/dana",
+        "",
+        1,
+        [
+            block("b-gone", "violin lessons", "s-0", "s-9"),
+            block("b-half", "violin lessons", "s-0", "s-1"),
+            block("b-person", "violin lessons"),
+        ],
+    )
+    told.places = {"id-s-0": RETIRED, "id-s-1": OWN, "id-s-2": FORGOTTEN}
+    index.forget(["s-9"])
+    answer = await ask(recall, "violin lessons", session="s1")
+    assert sorted(refs(answer)) == ["b-half", "b-person", "s-1"]
+    half = next(hit for hit in answer.hits if hit.ref == "b-half")
+    assert [source.label for source in half.sources] == ["s-1"]
+
+
+@pytest.mark.anyio
+async def test_dropped_candidates_make_room_for_the_next(
+    index: Index, recall: Recall, told: Told
+) -> None:
+    """`k` standing hits are found even behind many that fell."""
+    index.add_turns([turn(f"s-{i:02}", "violin lessons", i) for i in range(60)])
+    told.places = {f"id-s-{i:02}": RETIRED for i in range(10, 60)}
+    answer = await ask(recall, "violin lessons", kinds=["turn"], k=5)
+    assert len(answer.hits) == 5
+    assert all(hit.ref < "s-10" for hit in answer.hits)
+
+
+@pytest.mark.anyio
+async def test_a_block_whose_turns_are_not_here_still_stands(index: Index, recall: Recall) -> None:
+    """A copied workspace with a lost source file keeps its topics."""
+    index.set_topic("people/dana", "", 1, [block("b-1", "violin lessons", "s-lost")])
+    answer = await ask(recall, "violin lessons", session="s1")
+    assert [(hit.ref, hit.branch, hit.sources) for hit in answer.hits] == [
+        ("b-1", "other-session", ())
+    ]
+
+
+@pytest.mark.anyio
+async def test_superseded_blocks_are_history(index: Index, recall: Recall) -> None:
+    """What no longer holds is shown only when asked for, with what holds now."""
+    index.set_topic(
+        "people/dana",
+        "",
+        1,
+        [
+            block("b-new", "Dana lives in Porto."),
+            block("b-old", "Dana lives in Lisbon.", superseded_by="b-new"),
+        ],
+    )
+    assert refs(await ask(recall, "where does Dana live?")) == ["b-new"]
+    answer = await ask(recall, "where does Dana live?", history=True)
+    assert {hit.ref: hit.superseded_by for hit in answer.hits} == {"b-new": None, "b-old": "b-new"}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({"since": "2026-08-10"}, ["s-1"]),
+        ({"until": "2026-08-09"}, ["s-0"]),
+        ({"until": "2026-08-09T14:02:00Z"}, []),
+        ({"since": "2026-08-09T16:02:00+02:00", "until": "2026-08-09"}, ["s-0"]),
+        ({"speaker": "ANA"}, ["s-1"]),
+        ({"speaker": "u-dana"}, ["s-0"]),
+        ({"speaker": "nobody"}, []),
+        ({"topic": "/people/"}, ["b-1", "s-0"]),
+        ({"topic": "people/dana.md", "kinds": ["block"]}, ["b-1"]),
+        ({"project": "/other"}, ["s-1"]),
+        ({"kinds": []}, []),
+    ],
+)
+async def test_hits_are_filtered(
+    index: Index, recall: Recall, filters: dict[str, object], expected: list[str]
+) -> None:
+    """By time with whole days, speaker in any case, topic or folder, project and kind."""
+    index.add_turns(
+        [
+            turn("s-0", "violin lessons"),
+            turn("s-1", "violin lessons", 1, speaker="Ana", project="/other", day=1, session="x"),
+        ]
+    )
+    index.set_topic("people/dana", "", 1, [block("b-1", "violin lessons", "s-0")])
+    kinds = filters.get("kinds", ["block", "turn"] if "topic" in filters else ["turn"])
+    answer = await ask(recall, "violin lessons", **{**filters, "kinds": kinds})
+    assert sorted(refs(answer)) == expected
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("wrong", ["yesterday", "", "2026-13-01", "昨天", "9999-99-99"])
+async def test_a_time_that_is_none_is_refused(recall: Recall, wrong: str) -> None:
+    """The message shows how to write one."""
+    with pytest.raises(Refused, match="2026-08-09"):
+        await ask(recall, "x", since=wrong)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["dense", "select"])
+async def test_modes_that_need_a_model_say_so(recall: Recall, mode: str) -> None:
+    """Missing models are named, not answered with no hits."""
+    with pytest.raises(Unavailable, match="mode=lexical"):
+        await ask(recall, "violin", mode=mode)
+
+
+@pytest.mark.anyio
+async def test_the_budget_leaves_out_what_does_not_fit(index: Index, recall: Recall) -> None:
+    """A long hit makes room for shorter ones behind it; tokens are those of what is returned."""
+    index.add_turns(
+        [turn("s-0", "violin lessons " + "violin lessons again " * 20), turn("s-1", "violin", 50)]
+    )
+    answer = await ask(recall, "violin lessons", budget_tokens=5)
+    assert refs(answer) == ["s-1"]
+    assert answer.tokens == 1
+
+
+@pytest.mark.anyio
+async def test_no_more_than_k_hits(index: Index, recall: Recall) -> None:
+    """Eight unless said otherwise."""
+    index.add_turns([turn(f"s-{i}", "violin lessons", i) for i in range(30)])
+    assert len((await ask(recall, "violin")).hits) == 8
+    assert len((await ask(recall, "violin", k=3)).hits) == 3
+    assert len((await ask(recall, "violin", k=100)).hits) == 30
+
+
+@pytest.mark.anyio
+async def test_single_characters_are_a_second_chance(index: Index, recall: Recall) -> None:
+    """One character is enough to ask; without a common pair all of them must be there."""
+    index.add_turns([turn("s-1", "家里的猫叫小花"), turn("s-2", "明天见", 1)])
+    assert refs(await ask(recall, "猫", k=1)) == ["s-1"]
+    assert refs(await ask(recall, "花猫", k=1)) == ["s-1"]
+    assert refs(await ask(recall, "猫咪", k=1)) == []
+
+
+@pytest.mark.anyio
+async def test_questions_run_beside_each_other_and_writes(index: Index, recall: Recall) -> None:
+    """Many readers at once all get their answer while the index changes."""
+    index.add_turns([turn("s-0", "violin lessons")])
+    answers: list[list[str]] = []
+
+    async def one() -> None:
+        answers.append(refs(await ask(recall, "violin lessons", k=1, kinds=["turn"])))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(20):
+            group.start_soon(one)
+        for number in range(5):
+            await anyio.to_thread.run_sync(
+                index.rebuild, [turn("s-0", "violin lessons")], [], number
+            )
+    assert answers == [["s-0"]] * 20
+
+
+@pytest.mark.parametrize("k", [0, 1_001, -1])
+def test_k_is_between_one_and_a_thousand(k: int) -> None:
+    """A wrong number is a wrong request."""
+    with pytest.raises(msgspec.ValidationError, match="k"):
+        msgspec.convert({"query": "x", "k": k}, RecallRequest)
+
+
+@pytest.mark.parametrize("given_fields", [{}, {"block": "b-1", "turn": "t"}])
+def test_forgetting_needs_exactly_one_aim(given_fields: dict[str, str]) -> None:
+    """Neither nothing nor two things at once can be forgotten."""
+    with pytest.raises(msgspec.ValidationError, match="exactly one"):
+        msgspec.convert(given_fields, ForgetRequest)
