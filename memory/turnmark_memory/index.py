@@ -40,7 +40,7 @@ from turnmark_memory.index_schema import (
     TopicRow,
     TurnDoc,
 )
-from turnmark_memory.index_search import Frequencies, affordable, is_narrow, neighbour, search
+from turnmark_memory.index_search import Frequencies, affordable, is_narrow, neighbours, search
 
 log = structlog.get_logger(__name__)
 
@@ -190,14 +190,13 @@ class Index:
 
     def neighbours(self, label: str) -> tuple[TurnDoc | None, TurnDoc | None]:
         """Returns the turns before and after this one in its session."""
-        sql = "SELECT session, position FROM turn WHERE label = ?"
+        found = self._one("SELECT row FROM turn WHERE label = ?", label)
+        if found is None:
+            return None, None
+        row = int(found[0])
         with self._file.reading() as db:
-            place = db.execute(sql, (label,)).fetchone()
-            if place is None:
-                return None, None
-            session, position = place
-            before = neighbour(db, session, position, -1, Filters())
-            after = neighbour(db, session, position, 1, Filters())
+            before = neighbours(db, [row], -1, Filters()).get(row)
+            after = neighbours(db, [row], 1, Filters()).get(row)
         return (
             None if before is None else self.turn(before.ref),
             None if after is None else self.turn(after.ref),
@@ -225,14 +224,11 @@ class Index:
         self, found: Iterable[Found], filters: Filters
     ) -> dict[int, tuple[Found | None, Found | None]]:
         """Returns, by row, the turns before and after found ones, those that satisfy `filters`."""
+        rows = [turn.row for turn in found]
         with self._file.reading() as db:
-            return {
-                turn.row: (
-                    neighbour(db, turn.session, turn.position, -1, filters),
-                    neighbour(db, turn.session, turn.position, 1, filters),
-                )
-                for turn in found
-            }
+            before = neighbours(db, rows, -1, filters)
+            after = neighbours(db, rows, 1, filters)
+        return {row: (before.get(row), after.get(row)) for row in rows}
 
     def frequencies(self, kind: Kind, terms: Iterable[str]) -> dict[str, int]:
         """Returns in how many documents each of `terms` stands; large ones are not quite fresh."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from msgspec import json
+
 from turnmark_memory.index_file import Database
 from turnmark_memory.index_rows import Row
 from turnmark_memory.index_schema import Filters, Found, Kind
@@ -101,19 +103,18 @@ def is_narrow(filters: Filters) -> bool:
     return bool(_bindings(filters))
 
 
-def neighbour(
-    db: Database, session: str, position: int, step: int, filters: Filters
-) -> Found | None:
-    """Returns the turn before (`step` -1) or after (1) a position, if it satisfies `filters`."""
+def neighbours(db: Database, rows: Iterable[int], step: int, filters: Filters) -> dict[int, Found]:
+    """Returns, by row, the turn before (`step` -1) or after (1) it that satisfies `filters`."""
     side, order = ("<", "DESC") if step < 0 else (">", "ASC")
-    conditions = " AND ".join(_turn_conditions(filters)) or "1"
-    sql = f"""SELECT {_TURN_FOUND.format(score="0.0")} FROM turn
-              WHERE row = (SELECT row FROM turn WHERE session = :session
-                           AND position {side} :position ORDER BY position {order} LIMIT 1)
-              AND {conditions}"""
-    bound = {"session": session, "position": position, **_bindings(filters)}
-    found = db.execute(sql, bound).fetchone()
-    return None if found is None else _found_turn(found)
+    where = "".join(f" AND {condition}" for condition in _turn_conditions(filters))
+    sql = f"""SELECT here.value, {_TURN_FOUND.format(score="0.0")}
+        FROM json_each(:rows) AS here CROSS JOIN turn ON turn.row = (
+            SELECT other.row FROM turn AS given JOIN turn AS other USING (session)
+            WHERE given.row = here.value AND other.position {side} given.position
+            ORDER BY other.position {order} LIMIT 1
+        ) WHERE 1 {where}"""
+    bound = {"rows": json.encode(list(rows)).decode(), **_bindings(filters)}
+    return {row[0]: _found_turn(row[1:]) for row in db.execute(sql, bound).fetchall()}
 
 
 def _count(db: Database, kind: Kind, term: str, known: dict[str, int]) -> int:

@@ -68,9 +68,12 @@ _MOST_UNITS = 10
 
 
 class Weighed(msgspec.Struct, frozen=True, kw_only=True):
-    """A question's units with what each weighs; `total` is what full coverage would reach."""
+    """A question's units: what each weighs, and its terms between blanks, in full and in half.
 
-    units: tuple[tuple[Unit, float], ...]
+    `total` is what full coverage would reach.
+    """
+
+    units: tuple[tuple[float, tuple[str, ...], tuple[str, ...]], ...]
     total: float
 
 
@@ -85,8 +88,11 @@ class Ranked(msgspec.Struct, frozen=True, kw_only=True):
 
 def weigh(query: Query, frequencies: Mapping[str, int], size: int) -> Weighed:
     """Returns the units weighed by rarity among `size` documents, names up, general words down."""
-    units = tuple((unit, _weight(unit, frequencies, size)) for unit in query.units)
-    heaviest = sorted((weight for _, weight in units), reverse=True)[:_MOST_UNITS]
+    units = tuple(
+        (_weight(unit, frequencies, size), _between_blanks(unit.full), _between_blanks(unit.half))
+        for unit in query.units
+    )
+    heaviest = sorted((weight for weight, _, _ in units), reverse=True)[:_MOST_UNITS]
     return Weighed(units=units, total=sum(heaviest))
 
 
@@ -94,7 +100,12 @@ def coverage(weighed: Weighed, terms: str) -> float:
     """Returns the share of the question that a document with `terms` speaks about, 0 to 1."""
     if not weighed.total:
         return 0.0
-    covered = sum(weight * _covers(unit, terms) for unit, weight in weighed.units)
+    covered = 0.0
+    for weight, full, half in weighed.units:
+        if _has_any(terms, full):
+            covered += weight
+        elif _has_any(terms, half):
+            covered += _HALF * weight
     return min(covered / weighed.total, 1.0)
 
 
@@ -112,13 +123,14 @@ def rank_turns(
     if not found:
         return []
     turns = {turn.row: turn for turn in found}
-    shares = {turn.row: coverage(weighed, turn.terms) for turn in found}
+    own = {turn.row: coverage(weighed, turn.terms) for turn in found}
+    shares = dict(own)
     top = max(turn.score for turn in found) or 1.0
     scores = {turn.row: turn.score / top for turn in found}
     for turn, other, part in _links(found, beside):
         turns.setdefault(other.row, other)
         scores[other.row] = scores.get(other.row, 0.0) + part * turn.score / top
-        passed = _NEIGHBOUR_COVERAGE * coverage(weighed, turn.terms)
+        passed = _NEIGHBOUR_COVERAGE * own[turn.row]
         shares[other.row] = max(shares.get(other.row, 0.0), passed)
     for row in scores:
         scores[row] *= QUESTION_FACTOR if turns[row].asks else 1.0
@@ -233,7 +245,13 @@ def _weight(unit: Unit, frequencies: Mapping[str, int], size: int) -> float:
     return rarity * factor * (_CHARACTER_FACTOR if unit.half else 1.0)
 
 
-def _covers(unit: Unit, terms: str) -> float:
-    if any(f" {term} " in terms for term in unit.full):
-        return 1.0
-    return _HALF if any(f" {term} " in terms for term in unit.half) else 0.0
+def _between_blanks(terms: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f" {term} " for term in terms)
+
+
+def _has_any(terms: str, wanted: tuple[str, ...]) -> bool:
+    # A loop, not any(): this runs a few thousand times a search, and a generator costs half of it.
+    for term in wanted:  # noqa: SIM110  see above
+        if term in terms:
+            return True
+    return False
