@@ -16,7 +16,7 @@ from pathlib import Path
 
 import structlog
 
-from turnmark_memory.index_file import Database, IndexFile
+from turnmark_memory.index_file import DamagedIndex, Database, IndexFile
 from turnmark_memory.index_rows import (
     TURN_COLUMNS,
     Row,
@@ -129,10 +129,14 @@ class Index:
     ) -> None:
         """Builds the whole index in a file beside and puts it in place of the present one.
 
-        Reads see the old one until then; other writes wait. If it fails the old one stays.
+        Reads see the old one until then; other writes wait. If it fails the old one stays. What
+        was forgotten stays so, as far as the present file can be read.
         """
+        kept = {*forgotten, *self._forgotten()}
         with self._file.replacing() as db:
-            db.executemany("INSERT OR IGNORE INTO forgotten VALUES (?)", ((f,) for f in forgotten))
+            db.executemany(
+                "INSERT OR IGNORE INTO forgotten VALUES (?)", ((f,) for f in sorted(kept))
+            )
             for turn in turns:
                 put_turn(db, turn)
             for topic in topics:
@@ -262,6 +266,12 @@ class Index:
                 # What was left out may be all that the documents behind the filter have.
                 found = search(db, kind, present, k, filters)
         return found
+
+    def _forgotten(self) -> list[str]:
+        try:
+            return [str(row[0]) for row in self._all("SELECT label FROM forgotten")]
+        except DamagedIndex:
+            return []
 
     def _one(self, sql: str, *bound: object) -> Row | None:
         with self._file.reading() as db:

@@ -13,7 +13,7 @@ from turnmark_memory.search_text import match_any
 
 _MOST_MATCHES = 3_000
 """Documents that a search may have to score. Above, the most frequent terms are not looked for
-(they still count in the coverage): scoring costs about 2 us a match, and a term that many
+(they still count in the coverage): scoring costs about 1 us a match, and a term that many
 documents share tells them apart least. Source: benchmarks/recall_scale.py."""
 
 _MOST_TERMS = 48

@@ -317,6 +317,15 @@ def test_a_failed_rebuild_leaves_the_index_as_it_was(index: Index) -> None:
     assert index.revision == 2
 
 
+def test_a_rebuild_keeps_what_was_forgotten_out(index: Index) -> None:
+    """Even if the caller still has the words."""
+    index.add_turns([turn("s-1", "apples")])
+    index.forget(["s-1"])
+    index.rebuild([turn("s-1", "apples")], [], 1)
+    assert turns(index, "apples") == set()
+    assert index.is_forgotten("s-1")
+
+
 def test_readers_in_other_threads_go_on_beside_writes_and_rebuilds(index: Index) -> None:
     """Each read sees one whole state: all of a session's turns or none."""
     together = [turn(f"s-{i}", "apples", i) for i in range(20)]
