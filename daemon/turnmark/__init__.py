@@ -4,9 +4,23 @@
 themselves. The process starts in `main.py`.
 """
 
-from turnmark.client import EventStream, Memory, connect
-from turnmark.client_sync import SyncClient, SyncEventStream, connect_sync
-from turnmark.errors import BadRequest, ConnectionLost, DaemonFailed, DaemonNotRunning
+from typing import TYPE_CHECKING
+
+from turnmark_events.lazy_exports import exported_lazily
+
+if TYPE_CHECKING:
+    from turnmark.client import EventStream, Memory, connect
+    from turnmark.client_sync import SyncClient, SyncEventStream, connect_sync
+    from turnmark.errors import BadRequest, ConnectionLost, DaemonFailed, DaemonNotRunning
+else:
+    __getattr__ = exported_lazily(
+        __name__,
+        {
+            "client": "EventStream Memory connect",
+            "client_sync": "SyncClient SyncEventStream connect_sync",
+            "errors": "BadRequest ConnectionLost DaemonFailed DaemonNotRunning",
+        },
+    )
 
 __all__ = [
     "BadRequest",

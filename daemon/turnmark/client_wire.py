@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from turnmark.errors import ConnectionLost, error_of
 from turnmark.rpc.framing import LARGE_FRAME_LIMIT_BYTES, LineBuffer, Oversize, limit_of
-from turnmark.rpc.server import check_socket_path
+from turnmark.rpc.socket_path import check_socket_path
 from turnmark_events.errors import Refused, TurnmarkError
 from turnmark_events.types import Event, Lagged
 

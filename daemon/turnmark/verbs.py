@@ -6,7 +6,7 @@ the other. Results are the plain dictionaries of the socket; `recall` gives the 
 
 from __future__ import annotations
 
-import secrets
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar
@@ -362,7 +362,7 @@ class Verbs(ABC, Generic[Answer]):
 
 def new_key() -> str:
     """Returns a fresh idempotency key."""
-    return f"k-{secrets.token_hex(_KEY_BYTES)}"
+    return f"k-{os.urandom(_KEY_BYTES).hex()}"
 
 
 def chunks(lines: Iterable[str]) -> Iterator[tuple[list[str], bool]]:

@@ -5,6 +5,18 @@ without its event row, and that a mark never claims more than is true. It does n
 memory exists: workspaces are names to it. Open `store.py` next; `heads.py` is the gate.
 """
 
-from turnmark_session_store.store import SessionStore
+from typing import TYPE_CHECKING
+
+from turnmark_events.lazy_exports import exported_lazily
+
+if TYPE_CHECKING:
+    from turnmark_session_store.store import SessionStore
+else:
+    __getattr__ = exported_lazily(
+        __name__,
+        {
+            "store": "SessionStore",
+        },
+    )
 
 __all__ = ["SessionStore"]

@@ -19,7 +19,7 @@ import pytest
 from daemon.wire import Anything, Serving, place, serving
 from turnmark.rpc import Method, Server
 from turnmark.rpc.framing import FRAME_LIMIT_BYTES, LARGE_FRAME_LIMIT_BYTES
-from turnmark.rpc.server import check_socket_path
+from turnmark.rpc.socket_path import check_socket_path
 from turnmark_events import TipMoved
 from turnmark_events.errors import Refused
 

@@ -15,8 +15,22 @@ Promises:
 - Nothing wakes up while no client speaks.
 """
 
-from turnmark.rpc.dispatch import Call, Method
-from turnmark.rpc.server import Server
-from turnmark.rpc.subscriptions import subscription_methods
+from typing import TYPE_CHECKING
+
+from turnmark_events.lazy_exports import exported_lazily
+
+if TYPE_CHECKING:
+    from turnmark.rpc.dispatch import Call, Method
+    from turnmark.rpc.server import Server
+    from turnmark.rpc.subscriptions import subscription_methods
+else:
+    __getattr__ = exported_lazily(
+        __name__,
+        {
+            "dispatch": "Call Method",
+            "server": "Server",
+            "subscriptions": "subscription_methods",
+        },
+    )
 
 __all__ = ["Call", "Method", "Server", "subscription_methods"]

@@ -20,12 +20,11 @@ from turnmark.errors import CODES
 from turnmark.rpc.connection import Connection, ConnectionStatistics, Peer
 from turnmark.rpc.dispatch import Dispatcher, Method
 from turnmark.rpc.messages import Failure, FailureAnswer, encode
+from turnmark.rpc.socket_path import check_socket_path
 from turnmark_events.errors import Refused, Unavailable
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
-# sun_path has 108 bytes on Linux, one of them for the final NUL.
-SOCKET_PATH_LIMIT_BYTES = 107
 # The kernel caps it at net.core.somaxconn; beyond it, a client's connect gets EAGAIN.
 _BACKLOG = 65_535
 # Connections accepted in one go before other tasks get their turn.
@@ -165,21 +164,6 @@ def peer_of(sock: socket.socket) -> Peer:
     raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
     pid, uid, _ = _UCRED.unpack(raw)
     return Peer(pid=pid, uid=uid)
-
-
-def check_socket_path(path: Path) -> None:
-    """Checks that a socket can have this path.
-
-    Raises:
-        Refused: if it has over 107 bytes.
-    """
-    size = len(os.fsencode(path))
-    if size > SOCKET_PATH_LIMIT_BYTES:
-        raise Refused(
-            f"the socket's path has {size} bytes and a socket takes {SOCKET_PATH_LIMIT_BYTES}: set "
-            f"`socket` in the configuration, TURNMARK_SOCKET or --socket to a shorter one ({path})",
-            bytes=size,
-        )
 
 
 def listen(path: Path) -> tuple[socket.socket, tuple[int, int]]:
