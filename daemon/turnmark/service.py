@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -52,10 +52,12 @@ async def serve(settings: Settings) -> None:
     async with AsyncExitStack() as stack:
         started = time.monotonic()
         daemon = await _start(stack, settings)
+        # Before `ready` is said: whoever has read it may send a signal at once.
+        signals = stack.enter_context(anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT))
         notifier.ready(f"listening on {settings.socket}")
         print(f"ready {settings.socket}", flush=True)  # noqa: T201  the promise of `serve`
         log.info("ready", socket=str(settings.socket), seconds=_since(started))
-        await _wait_for_end(daemon, settings, notifier)
+        await _wait_for_end(daemon, settings, notifier, signals)
 
 
 class _Daemon:
@@ -184,19 +186,20 @@ async def _serving(server: Server, settings: Settings) -> AsyncGenerator[None, N
     log.info("socket_closed")
 
 
-async def _wait_for_end(daemon: _Daemon, settings: Settings, notifier: Notifier) -> None:
+async def _wait_for_end(
+    daemon: _Daemon, settings: Settings, notifier: Notifier, signals: AsyncIterator[signal.Signals]
+) -> None:
     """Returns when the daemon has been told to end and what `--drain` asks for is written."""
     async with anyio.create_task_group() as tasks:
         if settings.watchdog_usec:
             tasks.start_soon(_feed_watchdog, daemon, notifier, settings.watchdog_usec / 2_000_000)
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            first = await anext(aiter(signals))
-            notifier.stopping("shutting down")
-            log.info("stopping", signal=signal.Signals(first).name, drain=settings.drain)
-            if settings.drain:
-                tasks.start_soon(_drain, daemon, tasks.cancel_scope)
-                await anext(aiter(signals))
-                log.warning("drain_skipped", reason="a second signal came")
+        first = await anext(signals)
+        notifier.stopping("shutting down")
+        log.info("stopping", signal=signal.Signals(first).name, drain=settings.drain)
+        if settings.drain:
+            tasks.start_soon(_drain, daemon, tasks.cancel_scope)
+            await anext(signals)
+            log.warning("drain_skipped", reason="a second signal came")
         tasks.cancel_scope.cancel("told to end")
 
 
