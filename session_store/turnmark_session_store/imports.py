@@ -45,14 +45,6 @@ SLICE_TURNS = 200
 """Turns placed in one transaction, so that an agent's append never waits long behind an import."""
 
 
-class Imported(msgspec.Struct, frozen=True, kw_only=True):
-    """`session.import`'s answer: how many turns the lines hold, and how many were new here."""
-
-    session: str
-    turns: int
-    new: int
-
-
 @dataclass(slots=True)
 class ImportPlan:
     """An export, read and checked, its turns prepared; nothing of it is in the store yet.

@@ -79,7 +79,7 @@ def _check_closed(tx: Transaction, workspace: int, settled: Sequence[int]) -> No
     parents = tx.rows(
         "SELECT DISTINCT predecessor FROM turn JOIN json_each(?1) ON turn.id = value"
         " WHERE predecessor IS NOT NULL UNION"
-        " SELECT parent FROM merge_parent JOIN json_each(?1) ON turn = value",
+        " SELECT merge_parent.parent FROM merge_parent JOIN json_each(?1) ON turn = value",
         (_json(settled),),
     )
     left = unwritten(tx.db, workspace, (parent for (parent,) in parents))
