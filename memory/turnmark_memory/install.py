@@ -156,7 +156,7 @@ class Installer:
         """Exchanges the files, settles the turns, refreshes what is derived."""
         journal = msgspec.json.decode(install.body, type=_Journal)
         await anyio.to_thread.run_sync(self._exchange, journal)
-        failpoint("install.exchanged")
+        failpoint("install.in_place")
         await self._store.write(lambda tx: close_install(tx, install.install))
         failpoint("install.settled")
         self.installs += 1
@@ -177,6 +177,7 @@ class Installer:
 
     def _refresh(self, journal: _Journal) -> None:
         late = close_exchange(self._shelf.workspace, merge_topics)
+        failpoint("install.cleared")
         topics = dict.fromkeys(journal.topics)
         topics.update((_topic_of(result.path), None) for result in late)
         for topic in topics:
@@ -216,7 +217,9 @@ class Installer:
         tree = self._shelf.workspace.tree
         if tree.read(CORE_PAGE) == content:
             return page, False
+        failpoint("core.rendered")
         tree.replace(CORE_PAGE, content, staging=STAGING)
+        failpoint("core.replaced")
         return page, True
 
     async def stamp_went_back(self, revision: int) -> None:

@@ -2,7 +2,28 @@
 
 Off unless the environment variable `TURNMARK_FAILPOINT` is set, as `name=kill` (SIGKILL at the
 first visit), `name=kill@N` (at the Nth), or `name=error` (an OSError, once). Read once, when the
-first failpoint is reached.
+first failpoint is reached. A test in the same process puts a function in `hook` instead: it hears
+every name and may raise.
+
+The names, in the order of a turn's way:
+
+- `store.before_migration`, `store.before_commit`, `store.after_commit`: the writer thread;
+- `import.begun`, `import.placed`: an import before its first slice, and after each;
+- `batch.claimed`, `batch.archived`, `batch.written`: a batch is claimed, its turns stand in
+  `sources/`, its writer has answered;
+- `install.before_journal`, `install.journalled`, `install.recorded`: around the journal's commit,
+  and with the record of the revision on disk;
+- `install.manifest`, `install.staged`, `install.exchanged`, `install.created`, `install.merged`,
+  `install.flushed`, `install.file`, `install.revision`: the exchange's own steps, per file;
+- `install.in_place`, `install.settled`, `install.cleared`, `install.indexed`: all files stand, the
+  marks are set, the staging directory is empty, the index is in step;
+- `core.rendered`, `core.replaced`: `core.md` before and after its rename;
+- `start.taken_over`, `start.rolled_forward`: a start after the claims of a dead process are freed,
+  and after its installs are finished;
+- `erase.forgotten`, `erase.slice`, `erase.retired`, `erase.archived`, `erase.indexed`: a turn is
+  forgotten, a slice of words is gone, blocks, source lines and index rows are gone;
+- `night.flushed`, `night.rendered`, `night.said`: what was owed is written, the core page stands,
+  the date is noted.
 """
 
 from __future__ import annotations
@@ -10,10 +31,14 @@ from __future__ import annotations
 import errno
 import os
 import signal
+from collections.abc import Callable
 from functools import cache
 
 _VARIABLE = "TURNMARK_FAILPOINT"
 _visits: dict[str, int] = {}
+
+hook: Callable[[str], None] | None = None
+"""For tests in one process with what they test: called with each name that is reached."""
 
 
 @cache
@@ -28,6 +53,8 @@ def _wanted() -> tuple[str, str, int] | None:
 
 def failpoint(name: str) -> None:
     """Does nothing, unless a test asked for this very place."""
+    if hook is not None:
+        hook(name)
     wanted = _wanted()
     if wanted is None or wanted[0] != name:
         return

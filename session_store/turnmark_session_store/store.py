@@ -37,6 +37,7 @@ from turnmark_session_store.checkout import (
 from turnmark_session_store.database import open_writer
 from turnmark_session_store.erase import Deleted, delete_session, erase_slice
 from turnmark_session_store.export import ExportPage, export_session
+from turnmark_session_store.failpoints import failpoint
 from turnmark_session_store.heads import TipMove, To, begin_branch, move
 from turnmark_session_store.identity import PreparedTurn, prepare
 from turnmark_session_store.import_ends import Imported, finish_import
@@ -273,20 +274,25 @@ class SessionStore:
     async def delete_session(self, asked: SessionRef) -> Deleted:
         """Deletes a session and forgets what only it reached; the words go in slices."""
         deleted = await self.write(lambda tx: delete_session(tx, asked.session))
+        failpoint("erase.forgotten")
         await self.erase_forgotten()
         return deleted
 
     async def erase_forgotten(self) -> None:
         """Erases the words of every forgotten turn, slice by slice, behind agents' appends."""
         while await self.write(erase_slice, background=True):
-            pass
+            failpoint("erase.slice")
 
     async def export_session(self, asked: ExportSession) -> ExportPage:
         """Returns a page of a session's export lines."""
         return await self.read(lambda db: export_session(db, asked))
 
-    async def import_lines(self, asked: ImportLines) -> UploadGoesOn | Imported:
+    async def import_lines(
+        self, asked: ImportLines, progress: Callable[[int, int], None] = lambda _done, _total: None
+    ) -> UploadGoesOn | Imported:
         """Takes a part of an upload; with its last part, imports it in slices.
+
+        `progress` hears how many turns of how many are dealt with.
 
         Raises:
             Refused: if the lines are no whole export; nothing of it is stored.
@@ -302,7 +308,12 @@ class SessionStore:
             return parse_lines(lines, count=self._count, mask=self._mask)
 
         plan = await anyio.to_thread.run_sync(parse)
-        return await self._import(plan)
+        return await self._import(plan, progress)
+
+    def header_of(self, upload: str) -> str | None:
+        """Returns the first line of an upload that is under way, None where there is none."""
+        lines = self._uploads.get(upload)
+        return lines[0] if lines else None
 
     def _collect(self, asked: ImportLines) -> tuple[str, list[str]]:
         if asked.upload is not None and asked.upload not in self._uploads:
@@ -322,14 +333,17 @@ class SessionStore:
         self._uploads[upload] = lines
         return upload, lines
 
-    async def _import(self, plan: ImportPlan) -> Imported:
+    async def _import(self, plan: ImportPlan, progress: Callable[[int, int], None]) -> Imported:
         await self.read(lambda db: check_plan(db, plan))
         await self.write(lambda tx: begin_import(tx, plan), background=True)
+        failpoint("import.begun")
         position = 0
         while position < len(plan.turns):
             position = await self.write(
                 partial(place_slice, plan=plan, start=position), background=True
             )
+            progress(position, len(plan.turns))
+            failpoint("import.placed")
         return await self.write(lambda tx: finish_import(tx, plan), background=True)
 
     async def list_sessions(self, asked: ListSessions, workspace: int | None) -> SessionList:
