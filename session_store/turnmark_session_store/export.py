@@ -27,6 +27,7 @@ from turnmark_session_store.sessions import SessionRow, get_session, session_by_
 from turnmark_session_store.views import (
     check_limit,
     cursor_of,
+    fitting,
     position_of,
     show_turns,
     turns_of_session,
@@ -129,10 +130,14 @@ def export_session(db: apsw.Connection, asked: ExportSession) -> ExportPage:
     )
     total = 1 + len(turns) + len(branches) + 1
     stop = min(start + limit, total)
+    asked_for = turns[max(start - 1, 0) : max(stop - 1, 0)]
+    page = fitting(db, asked_for)
+    if len(page) < len(asked_for):
+        stop = max(start, 1) + len(page)
     lines: list[ExportLine] = []
     if start == 0:
         lines.append(_header(db, session))
-    lines += _turn_lines(db, turns[max(start - 1, 0) : max(stop - 1, 0)])
+    lines += _turn_lines(db, page)
     first = 1 + len(turns)
     for row in branches[max(start - first, 0) : max(stop - first, 0)]:
         lines.append(_branch_line(db, row))

@@ -6,10 +6,15 @@ something, both are written down.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from turnmark_session_store.model import CallerRef, MemoryMode, TurnIn
+
+Limit = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
+Turns = Annotated[list[TurnIn], msgspec.Meta(min_length=1)]
 
 
 class _Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -39,7 +44,7 @@ class AppendTurns(_Request, frozen=True, kw_only=True):
     """`turn.append`: `after` UNSET is after the head, None a new root; `expect` is the head."""
 
     session: str
-    turns: list[TurnIn]
+    turns: Turns
     after: str | UnsetType | None = UNSET
     expect: str | UnsetType | None = UNSET
     key: str | None = None
@@ -50,7 +55,7 @@ class SyncTurns(_Request, frozen=True, kw_only=True):
     """`turn.sync`: the whole message array of an agent that keeps one."""
 
     session: str
-    messages: list[TurnIn]
+    messages: Turns
     key: str | None = None
 
 
@@ -97,7 +102,7 @@ class ListSessions(_Request, frozen=True, kw_only=True):
 
     agent: str | None = None
     project: str | None = None
-    limit: int = 200
+    limit: Limit = 200
     cursor: str | None = None
 
 
@@ -106,7 +111,7 @@ class ListBranch(_Request, frozen=True, kw_only=True):
 
     session: str
     tip: str | None = None
-    limit: int = 200
+    limit: Limit = 200
     cursor: str | None = None
 
 
@@ -114,7 +119,7 @@ class ExportSession(_Request, frozen=True, kw_only=True):
     """`session.export`, paged by `cursor`."""
 
     session: str
-    limit: int = 200
+    limit: Limit = 200
     cursor: str | None = None
 
 
@@ -123,4 +128,4 @@ class ImportLines(_Request, frozen=True, kw_only=True):
 
     lines: list[str]
     upload: str | None = None
-    last: bool = True
+    last: bool = False

@@ -27,6 +27,10 @@ from turnmark_session_store.times import to_rfc3339
 from turnmark_session_store.walks import ancestors, line_of
 
 _LIST_LIMIT = 1_000
+_NO_POSITION = 1 << 48
+"""More rows than a database holds, and well inside what SQLite takes for a number."""
+_PAGE_TEXT_BYTES = 1 << 19
+"""Text on one page of turns: with all that is told beside it, it fits a frame of 1 MiB."""
 
 _TURN = """
 SELECT turn.id, turn.key, role, kind, recordable, masked, time_ms, predecessor, turn.caller,
@@ -123,9 +127,12 @@ def position_of(cursor: str | None) -> int:
     if cursor is None:
         return 0
     try:
-        return int(base64.urlsafe_b64decode(cursor.encode()))
-    except ValueError as error:
-        raise Refused("cursor is not one that this daemon gave; begin again without it") from error
+        position = int(base64.urlsafe_b64decode(cursor.encode()))
+    except ValueError:
+        position = -1
+    if not 0 <= position < _NO_POSITION:
+        raise Refused("cursor is not one that this daemon gave; begin again without it")
+    return position
 
 
 def list_sessions(db: apsw.Connection, asked: ListSessions, workspace: int | None) -> SessionList:
@@ -246,11 +253,27 @@ def list_branch(db: apsw.Connection, asked: ListBranch) -> TurnList:
     if tip is None:
         return TurnList(turns=[])
     line = line_of(db, tip)
-    page = line[start : start + limit]
-    following = start + limit
+    page = fitting(db, line[start : start + limit])
+    following = start + len(page)
     return TurnList(
         turns=show_turns(db, page), next=cursor_of(following) if following < len(line) else None
     )
+
+
+def fitting(db: apsw.Connection, turns: Sequence[int]) -> Sequence[int]:
+    """Returns the first of `turns` whose words fit one answer: all, or at least one."""
+    sizes = rows_of(
+        db,
+        "SELECT turn, length(text) + ifnull(length(metadata), 0) FROM json_each(?)"
+        " JOIN turn_words ON turn = value",
+        ("[" + ",".join(map(str, turns)) + "]",),
+    )
+    size_of, total = dict(sizes), 0
+    for position, turn in enumerate(turns):
+        total += size_of.get(turn, 0)
+        if total > _PAGE_TEXT_BYTES and position:
+            return turns[:position]
+    return turns
 
 
 def show_turns(db: apsw.Connection, turns: Sequence[int], *, reached: bool = True) -> list[TurnOut]:
