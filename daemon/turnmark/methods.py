@@ -71,6 +71,12 @@ class Welcome(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
 
 
+class _Named(msgspec.Struct, frozen=True, kw_only=True):
+    """What any line says that names a session."""
+
+    session: str | None = None
+
+
 class Done(msgspec.Struct, frozen=True, kw_only=True):
     """The empty answer."""
 
@@ -119,6 +125,21 @@ class Api:
         """Syncs a message array."""
         await self._rule(asked.session)
         return await self._store.sync(asked, call.queued)
+
+    async def import_lines(self, asked: ImportLines, call: Call) -> Any:
+        """Imports a session, telling the caller how far it is."""
+        return await self._store.import_lines(
+            asked, lambda done, total: call.progress(done, total, "turns placed")
+        )
+
+    def session_of_import(self, asked: ImportLines) -> str | None:
+        """Returns the session that an upload is of, as its first line says."""
+        known = None if asked.upload is None else self._store.header_of(asked.upload)
+        first = known or next(iter(asked.lines), "")
+        try:
+            return msgspec.json.decode(first, type=_Named).session
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
+            return None
 
     async def _rule(self, session: str) -> None:
         """Opens a session that a rule speaks of before the first turn comes to it."""
@@ -169,6 +190,10 @@ class Api:
         """Flushes, telling the caller how far it is."""
         return await self._memory.flush(asked, progress=call.progress)
 
+    async def organize(self, asked: OrganizeRequest, call: Call) -> Any:
+        """Does what the night does, telling the caller how far it is."""
+        return await self._memory.organize(asked, progress=call.progress)
+
     async def status(self, asked: Nothing, _call: Call) -> Status:
         """Says whether all is well."""
         del asked
@@ -185,7 +210,12 @@ def method_table(api: Api, store: SessionStore, memory: Memory, bus: Bus) -> dic
         "session.archive": Method(params=Archive, call=api.archive, ordered=True),
         "session.close": Method(params=SessionRef, call=api.close_session, ordered=True),
         "session.delete": Method(params=SessionRef, call=api.delete_session, ordered=True),
-        "session.import": _large(ImportLines, store.import_lines, ordered=True),
+        "session.import": Method(
+            params=ImportLines,
+            call=api.import_lines,
+            ordered=True,
+            session_of=api.session_of_import,
+        ),
         "turn.append": Method(params=AppendTurns, call=api.append, ordered=True),
         "turn.sync": Method(params=SyncTurns, call=api.sync, ordered=True),
     }
@@ -205,7 +235,7 @@ def method_table(api: Api, store: SessionStore, memory: Memory, bus: Bus) -> dic
         "memory.core": _read(CoreRequest, memory.core),
         "memory.topics": _read(TopicsRequest, memory.topics),
         "memory.show": _large(ShowRequest, memory.show),
-        "memory.organize": _read(OrganizeRequest, memory.organize),
+        "memory.organize": Method(params=OrganizeRequest, call=api.organize),
     }
     return {**reads, **writes, **memories, **subscription_methods(bus)}
 
@@ -225,10 +255,5 @@ def _write(params: type[P], answer: Plain[P]) -> Method[Any]:
     return Method(params=params, call=_plain(answer), ordered=True)
 
 
-def _large(params: type[P], answer: Plain[P], *, ordered: bool = False) -> Method[Any]:
-    return Method(
-        params=params,
-        call=_plain(answer),
-        ordered=ordered,
-        answer_limit_bytes=_LARGE_ANSWER_BYTES,
-    )
+def _large(params: type[P], answer: Plain[P]) -> Method[Any]:
+    return Method(params=params, call=_plain(answer), answer_limit_bytes=_LARGE_ANSWER_BYTES)

@@ -18,7 +18,7 @@ import msgspec
 import structlog
 
 from turnmark_events.bus import Bus
-from turnmark_events.errors import Refused
+from turnmark_events.errors import Refused, TurnmarkError
 from turnmark_events.types import NightDone
 from turnmark_memory.archive import Archive
 from turnmark_memory.context import Context, ContextAnswer
@@ -119,6 +119,7 @@ class Memory:
         self._context = Context(self._recall, self._read_core, count)
         self._night: NightClock | None = None
         self._organizing = anyio.Lock()
+        self._tasks: anyio.abc.TaskGroup | None = None
 
     @classmethod
     async def open(
@@ -202,6 +203,7 @@ class Memory:
     async def run(self, bus: Bus, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         """Runs the worker and the night until cancelled."""
         async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
             await tasks.start(self._run_worker, bus)
             if self._settings.nightly is not None:
                 self._night = NightClock(
@@ -295,23 +297,40 @@ class Memory:
         """Lets what a session owes be written now; returns at once."""
         self.worker.flush_later(Look(moved=None, whole=None, session=session, at_once=True))
 
-    async def organize(self, asked: OrganizeRequest) -> Organized:
-        """Runs the night now, for today's date."""
+    async def organize(
+        self, asked: OrganizeRequest, progress: Progress = lambda _done, _total, _what: None
+    ) -> Organized:
+        """Runs the night now, for today's date; without `wait` it answers how things are now."""
         if asked.uncited or asked.approve or asked.discard:
             raise Refused(
                 "nothing is held in this version; run organize without uncited, approve and discard"
             )
-        return await self._organize(datetime.now().astimezone().date())
+        day = datetime.now().astimezone().date()
+        if asked.wait or self._tasks is None:
+            return await self._organize(day, progress)
+        self._tasks.start_soon(self._organize_later, day)
+        return await self._organized(day)
+
+    async def _organize_later(self, day: date) -> None:
+        try:
+            await self._organize(day)
+        except TurnmarkError as error:
+            log.warning("organize_failed", date=day.isoformat(), reason=error.message)
 
     async def _run_night(self, day: date) -> None:
         await self._organize(day)
 
-    async def _organize(self, day: date) -> Organized:
+    async def _organize(
+        self, day: date, progress: Progress = lambda _done, _total, _what: None
+    ) -> Organized:
         """Writes what is owed, then rebuilds the core page; once for each local date."""
         async with self._organizing:
-            await self.worker.flush(Look(moved=None, whole=None, reasons=_FAILED, at_once=True))
+            look = Look(moved=None, whole=None, reasons=_FAILED, at_once=True)
+            due = (await self._owed_in(look)).turns
+            await self.worker.flush(
+                look, lambda turns: progress(turns, max(turns, due), "turns written")
+            )
             await self.installer.rebuild_core()
-            owed = await self.owed(OwedRequest())
 
             def say(tx: Transaction) -> None:
                 tx.execute(
@@ -326,6 +345,10 @@ class Memory:
                 tx.record(NightDone, facts)
 
             await self._store.write(say)
+        return await self._organized(day)
+
+    async def _organized(self, day: date) -> Organized:
+        owed = await self.owed(OwedRequest())
         return Organized(
             date=day.isoformat(), changed=0, core=await self.core(CoreRequest()), owed=owed.turns
         )

@@ -38,7 +38,7 @@ def run(invocation: Invocation) -> int:
         invocation.print("Memory holds nothing about that.")
     else:
         for number, hit in enumerate(answer["hits"], start=1):
-            _print_hit(invocation, number, hit)
+            print_hit(invocation, number, hit)
     return 0
 
 
@@ -60,7 +60,8 @@ def _params(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _print_hit(invocation: Invocation, number: int, hit: Fields) -> None:
+def print_hit(invocation: Invocation, number: int, hit: Fields) -> None:
+    """Prints a hit: its text, what it is, and a line for each source."""
     ink = invocation.ink
     first, *rest = printable(hit["text"]).splitlines() or [""]
     invocation.print(f"{ink.accent(f'{number:>2}')} {ink.bold(first)}")

@@ -31,6 +31,7 @@ def run(invocation: Invocation) -> int:
         TurnmarkError: whatever else keeps the daemon from starting, or stops it.
     """
     settings = settings_of(invocation)
+    os.umask(0o077)  # what SQLite and others make beside our own files is as private as those
     logs.configure(
         invocation.stderr,
         verbose=invocation.options.verbose,

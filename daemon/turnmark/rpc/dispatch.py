@@ -128,15 +128,17 @@ class Call:
 class Method(Generic[_P]):
     """One method of the socket: how its params look and what runs.
 
-    `ordered` methods of one session run one after the other per connection, in the order sent.
-    `params` must forbid unknown fields. `answer_limit_bytes` None is the limit of a request's
-    frame. Of a key that a client gives twice in one object the last one counts.
+    `ordered` methods of one session run one after the other per connection, in the order sent;
+    `session_of` names the session where the params have no field `session`. `params` must forbid
+    unknown fields. `answer_limit_bytes` None is the limit of a request's frame. Of a key that a
+    client gives twice in one object the last one counts.
     """
 
     params: type[_P]
     call: Callable[[_P, Call], Awaitable[Any]]
     ordered: bool = False
     answer_limit_bytes: int | None = None
+    session_of: Callable[[_P], str | None] | None = None
     decoder: msgspec.json.Decoder[_P] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -146,20 +148,22 @@ class Method(Generic[_P]):
             raise TypeError(message)
         object.__setattr__(self, "decoder", msgspec.json.Decoder(self.params))
 
+    def session_in(self, params: _P) -> str | None:
+        """Returns the session that `params` name, if any."""
+        if self.session_of is not None:
+            return self.session_of(params)
+        return getattr(params, "session", None)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A request whose method is known and whose params are decoded."""
+    """A request whose method is known and whose params are decoded; `session` is what they name."""
 
     name: str
     method: Method[Any]
     params: Any
     token: Token | None
-
-    @property
-    def session(self) -> str | None:
-        """The session that the params name, if any."""
-        return getattr(self.params, "session", None)
+    session: str | None
 
 
 class _Meta(msgspec.Struct, frozen=True):
@@ -194,7 +198,13 @@ class Dispatcher:
             raise BadFrame(_bad_params(method.params, raw, error), request_id) from error
         except (msgspec.DecodeError, RecursionError) as error:
             raise BadFrame(parse_failure(frame, error), request_id) from error
-        return Prepared(name=request.method, method=method, params=params, token=token)
+        return Prepared(
+            name=request.method,
+            method=method,
+            params=params,
+            token=token,
+            session=method.session_in(params),
+        )
 
     async def run(self, prepared: Prepared, call: Call, request_id: RequestId) -> bytes:
         """Runs the method and returns the frame of its answer; only cancellation is raised."""

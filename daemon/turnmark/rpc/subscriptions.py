@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -14,13 +14,16 @@ from turnmark.rpc.messages import failure_of
 from turnmark_events import Bus, Subscription
 from turnmark_events.errors import NotFound, TurnmarkError
 
+# SQLite's largest number: no event has a later one.
+_LAST_SEQ = (1 << 63) - 1
+
 
 class Subscribe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`events.subscribe`: None means all types, all sessions, from now on."""
 
     types: list[str] | None = None
     session: str | None = None
-    since: int | None = None
+    since: Annotated[int, msgspec.Meta(ge=0, le=_LAST_SEQ)] | None = None
     policy: Literal["lossless", "coalesce"] = "lossless"
 
 
