@@ -16,6 +16,7 @@ import anyio.to_thread
 import msgspec
 import structlog
 
+from turnmark_events.errors import TurnmarkError, Unavailable
 from turnmark_events.types import CoreRebuilt
 from turnmark_memory.compose import Composed, Work, compose
 from turnmark_memory.core_page import CorePage, render_core
@@ -32,6 +33,7 @@ from turnmark_session_store.batches import (
     OpenInstall,
     close_install,
     open_install,
+    open_installs,
 )
 from turnmark_session_store.failpoints import failpoint
 from turnmark_session_store.marks import workspace_revision
@@ -55,6 +57,17 @@ class Installed(msgspec.Struct, frozen=True, kw_only=True):
 
     revision: int
     composed: Composed
+
+
+class InstallUnfinished(Unavailable):
+    """The disk stopped an install behind its journal: it will be finished, no writer is asked."""
+
+    def __init__(self, revision: int, reason: str) -> None:
+        super().__init__(
+            f"Revision {revision} is not installed yet: {reason} It is finished as soon as the "
+            "disk allows; nothing is lost.",
+            revision=revision,
+        )
 
 
 class BatchWork(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +98,7 @@ class Installer:
         self._serial = anyio.Lock()
         self.core = CorePage(text="", tokens=0, blocks=(), left_out=())
         self.installs = 0
+        self._unfinished = self._stale = False
 
     async def install(
         self, batches: Sequence[BatchWork], *, cause: str, works: Sequence[Work] = ()
@@ -96,9 +110,11 @@ class Installer:
 
         Raises:
             Refused: if a topic's file can't be used; nothing was changed.
-            Unavailable: if the disk fails; what was journalled is finished later.
+            InstallUnfinished: if the disk fails behind the journal; `catch_up` finishes it.
+            Unavailable: if the disk fails before that; nothing was changed.
         """
         async with self._serial:
+            await self._catch_up()
             revision = 1 + await self._store.read(
                 lambda db: workspace_revision(db, self._workspace)
             )
@@ -119,8 +135,38 @@ class Installer:
             ]
             if not results and not composed.files:
                 return Installed(revision=revision - 1, composed=composed)
-            await self._finish(await self._journal(composed, results))
+            install = await self._journal(composed, results)
+            try:
+                await self._finish(install)
+            except TurnmarkError as error:
+                self._unfinished = True
+                raise InstallUnfinished(revision, error.message) from error
             return Installed(revision=revision, composed=composed)
+
+    async def catch_up(self) -> None:
+        """Finishes what the disk kept from being finished; costs nothing where there is nothing.
+
+        Raises:
+            Unavailable: if the disk still fails.
+        """
+        async with self._serial:
+            await self._catch_up()
+
+    async def _catch_up(self) -> None:
+        if self._unfinished:
+            for install in await self._store.read(lambda db: open_installs(db, self._workspace)):
+                log.info("install_rolled_forward", revision=install.revision)
+                await self._finish(install)
+            self._unfinished = False
+        if self._stale:
+            await self._refresh_all()
+            self._stale = False
+
+    async def _refresh_all(self) -> None:
+        revision = await self._store.read(lambda db: workspace_revision(db, self._workspace))
+        await anyio.to_thread.run_sync(close_exchange, self._shelf.workspace, merge_topics)
+        await anyio.to_thread.run_sync(self._shelf.rebuild, revision)
+        await self._rebuild_core()
 
     async def _journal(self, composed: Composed, results: Sequence[BatchResult]) -> OpenInstall:
         journal = _Journal(
@@ -146,11 +192,21 @@ class Installer:
         )
 
     async def roll_forward(self, installs: Sequence[OpenInstall]) -> None:
-        """Finishes installs that an earlier process journalled; asks no writer."""
-        for install in installs:
-            log.info("install_rolled_forward", revision=install.revision)
-            async with self._serial:
+        """Finishes installs that an earlier process journalled; asks no writer.
+
+        What that process left in the staging directory after an install's end is cleared as well.
+        """
+        async with self._serial:
+            for install in installs:
+                log.info("install_rolled_forward", revision=install.revision)
                 await self._finish(install)
+            await anyio.to_thread.run_sync(self._clear_staging)
+
+    def _clear_staging(self) -> None:
+        """Merges writes that came late into files of an ended install; its manifest says which."""
+        for result in close_exchange(self._shelf.workspace, merge_topics):
+            topic = _topic_of(result.path)
+            self._shelf.shelve(topic, self._shelf.read(topic))
 
     async def _finish(self, install: OpenInstall) -> None:
         """Exchanges the files, settles the turns, refreshes what is derived."""
@@ -160,9 +216,14 @@ class Installer:
         await self._store.write(lambda tx: close_install(tx, install.install))
         failpoint("install.settled")
         self.installs += 1
-        await anyio.to_thread.run_sync(self._refresh, journal)
-        failpoint("install.indexed")
-        await self._rebuild_core()
+        try:
+            await anyio.to_thread.run_sync(self._refresh, journal)
+            failpoint("install.indexed")
+            await self._rebuild_core()
+        except TurnmarkError as error:
+            # The install is complete; what is derived from it is made anew when the disk allows.
+            self._stale = True
+            log.warning("derived_files_stale", reason=error.message)
 
     def _exchange(self, journal: _Journal) -> None:
         write_record(self._shelf.workspace, journal.record)

@@ -22,7 +22,7 @@ import msgspec
 import structlog
 
 from turnmark_events.bus import Bus
-from turnmark_events.errors import Busy, TurnmarkError
+from turnmark_events.errors import Busy, Refused, TurnmarkError
 from turnmark_events.types import Event, TipIdle, TipMoved
 from turnmark_memory.model import Evidence
 from turnmark_memory.planning import (
@@ -34,7 +34,7 @@ from turnmark_memory.planning import (
 )
 from turnmark_memory.writing import Outcome, Writing
 from turnmark_session_store import SessionStore
-from turnmark_session_store.batches import BatchResult, claim, close_batch, fail
+from turnmark_session_store.batches import BatchResult, claim, close_batch, fail, release
 from turnmark_session_store.deadline import DeadlineTimer
 from turnmark_session_store.marks import park
 from turnmark_session_store.owed import owing_branches
@@ -48,6 +48,10 @@ CLAIMS_LIMIT = 256
 
 _FIRST_BACKOFF_MS = 30_000
 _LONGEST_BACKOFF_MS = 3_600_000
+_FIRST_DISK_PAUSE_MS = 1_000
+"""After a failing disk, which nobody announces as well again; doubled up to a minute."""
+
+_LONGEST_DISK_PAUSE_MS = 60_000
 _SMALLEST_FAILURES = 2
 """A single turn is parked when it failed alone this often: once, and once more after a pause."""
 
@@ -79,7 +83,9 @@ class _Demand:
         self.failed_roots: set[int] = set()
         self.parked_tried: set[int] = set()
         self.batches: list[tuple[Planned, Outcome]] = []
+        self.joined: frozenset[int] | None = None
         self.running = 0
+        self.error: TurnmarkError | None = None
         self.finished = anyio.Event()
 
 
@@ -108,6 +114,9 @@ class Worker:
         self._demands: list[_Demand] = []
         self._busy: dict[int, int] = {}
         self._took_back = False
+        self._abandoned: list[int] = []
+        self._disk_failures = 0
+        self._disk_retry_ms: int | None = None
         self._wake: DeadlineTimer | None = None
         self._last_failure: tuple[datetime, str] | None = None
         self._last_success: datetime | None = None
@@ -151,6 +160,9 @@ class Worker:
 
         Returns when nothing is left in the scope but what failed in this very flush. `told` hears
         how many turns are done.
+
+        Raises:
+            Unavailable: if the disk keeps the worker from looking; all is tried again later.
         """
         demand = _Demand(look, told)
         self._demands.append(demand)
@@ -160,6 +172,8 @@ class Worker:
         finally:
             if demand in self._demands:
                 self._demands.remove(demand)
+        if demand.error is not None and not demand.batches:
+            raise demand.error
         return _flushed(demand)
 
     def statistics(self) -> dict[str, Any]:
@@ -184,22 +198,75 @@ class Worker:
     async def _plan(self, tasks: anyio.abc.TaskGroup) -> None:
         assert self._wake is not None  # noqa: S101  set by `run`, which starts this task
         while True:
-            retry_ms = await self._store.read(lambda db: next_retry_ms(db, self._workspace))
-            await self._wake.wait_until(None if retry_ms is None else to_datetime(retry_ms))
             try:
+                await self._wake.wait_until(await self._next_retry())
                 await self._look(tasks)
             except TurnmarkError as error:
-                # The disk's doing; the marks still say what is owed, so a later look finds it.
-                self._failed(error.message)
-                await anyio.sleep(self._first_backoff_ms / 1000)
-                self._rouse()
+                self._put_off(error)
+            else:
+                if self._disk_retry_ms is None:
+                    self._disk_failures = 0
+
+    async def _next_retry(self) -> datetime | None:
+        """Returns when to look without being roused: after the disk's pause or a back-off."""
+        if self._disk_retry_ms is not None:
+            return to_datetime(self._disk_retry_ms)
+        retry_ms = await self._store.read(lambda db: next_retry_ms(db, self._workspace))
+        return None if retry_ms is None else to_datetime(retry_ms)
+
+    def _put_off(self, error: TurnmarkError) -> None:
+        """Looks again after a pause: what failed is the disk's doing, and nobody would say when.
+
+        Who waits for a flush is told; what a running batch does is its own affair.
+        """
+        self._failed(error.message)
+        log.warning("look_failed", reason=error.message)
+        pause_ms = min(
+            _FIRST_DISK_PAUSE_MS * 2 ** min(self._disk_failures, 16), _LONGEST_DISK_PAUSE_MS
+        )
+        self._disk_failures += 1
+        self._disk_retry_ms = now_ms() + pause_ms
+        for demand in self._demands:
+            demand.error = error
+            demand.finished.set()
+        self._demands.clear()
 
     async def _look(self, tasks: anyio.abc.TaskGroup) -> None:
-        if self._took_back:
-            self._took_back = False
+        self._disk_retry_ms = None
+        moved, silent, took_back = self._moved, self._silent, self._took_back
+        self._moved, self._silent, self._took_back = set(), set(), False
+        try:
+            await self._clear_up(took_back=took_back)
+            await self._write_noted(moved, silent, tasks)
+            await self._serve_demands(tasks)
+        except TurnmarkError:
+            self._moved |= moved
+            self._silent |= silent
+            self._took_back |= took_back
+            raise
+
+    async def _clear_up(self, *, took_back: bool) -> None:
+        """Ends what the disk kept from being ended; takes out what rests on nothing any more."""
+        await self._writing.catch_up()
+        if self._abandoned:
+            batches = list(self._abandoned)
+            await self._store.write(lambda tx: _release_all(tx, batches))
+            self._abandoned = [batch for batch in self._abandoned if batch not in batches]
+        if took_back:
+            await self._retire_taken_back()
+
+    async def _retire_taken_back(self) -> None:
+        try:
             await self._writing.retire_taken_back()
-        moved, self._moved = self._moved, set()
-        silent, self._silent = self._silent, set()
+        except Refused as error:
+            # A topic that can't be used must not keep the others from being written.
+            self._failed(error.message)
+            log.warning("retirement_refused", reason=error.message)
+            self._took_back = True
+
+    async def _write_noted(
+        self, moved: set[str], silent: set[str], tasks: anyio.abc.TaskGroup
+    ) -> None:
         at_ms = self._clock()
         silent |= await self._store.read(lambda db: branches_of_roots(db, self._workspace, at_ms))
         if moved or silent:
@@ -209,16 +276,26 @@ class Worker:
             if self._busy:
                 self._moved |= moved
                 self._silent |= silent
+
+    async def _serve_demands(self, tasks: anyio.abc.TaskGroup) -> None:
         for demand in list(self._demands):
+            if demand.joined is None:
+                demand.joined = frozenset(self._busy.values())
             await self._start(demand.look, tasks, demand)
             if demand.running == 0 and not await self._blocked(demand):
                 self._demands.remove(demand)
                 demand.finished.set()
 
     async def _blocked(self, demand: _Demand) -> bool:
-        """Tells whether a running batch of somebody else keeps the demand from being done."""
+        """Tells whether a running batch of somebody else keeps the demand from being done.
+
+        One that ran when the flush began does, wherever it is: it may be settled already and not
+        yet to be found by a recall.
+        """
         if not self._busy:
             return False
+        if demand.joined and not demand.joined.isdisjoint(self._busy.values()):
+            return True
         left = await self._planned(demand.look, demand, busy=set())
         return any(not planned.roots.isdisjoint(self._busy) for planned in left)
 
@@ -246,7 +323,11 @@ class Worker:
         if not planned:
             return
         claimed = await self._store.write(lambda tx: self._claim(tx, planned))
-        evidence = await self._writing.archive([one for one, _ in claimed])
+        try:
+            evidence = await self._writing.archive([one for one, _ in claimed])
+        except TurnmarkError:
+            self._abandoned += [batch for _, batch in claimed]
+            raise
         self._writing.expect(len(claimed))
         for (one, batch), turns in zip(claimed, evidence, strict=True):
             for root in one.roots:
@@ -286,7 +367,7 @@ class Worker:
         try:
             await self._settle(planned, batch, outcome)
         except TurnmarkError as error:
-            self._failed(error.message)
+            self._abandon(planned, batch, error.message)
             outcome = Outcome(reason=error.message, problem=True)
         for root in planned.roots:
             self._busy.pop(root, None)
@@ -305,7 +386,9 @@ class Worker:
 
     async def _settle(self, planned: Planned, batch: int, outcome: Outcome) -> None:
         """Settles what needed no install, or notes a failure; an install has settled the rest."""
-        if outcome.problem:
+        if outcome.journalled:
+            self._abandon(planned, batch, outcome.reason or "the install is not finished")
+        elif outcome.problem:
             self._failed(outcome.reason or "the writer failed")
             alone = len(planned.turns) == 1
             await self._store.write(lambda tx: self._note_failure(tx, batch, planned, outcome))
@@ -319,6 +402,18 @@ class Worker:
         elif outcome.nothing:
             result = BatchResult(batch=batch, outcome="nothing", blocks=[], reason=outcome.reason)
             await self._store.write(lambda tx: close_batch(tx, result))
+        elif await self._writing.are_taken_back(planned.turns):
+            # Between the last look at them and their settling: their blocks stand and must go.
+            self._took_back = True
+
+    def _abandon(self, planned: Planned, batch: int, reason: str) -> None:
+        """Leaves the end of a batch to a later look: the disk allows none now."""
+        self._failed(reason)
+        log.warning("batch_abandoned", session=planned.live.session_name, reason=reason)
+        self._abandoned.append(batch)
+        self._silent.add(planned.live.branch_name)
+        if self._disk_retry_ms is None:
+            self._disk_retry_ms = now_ms() + _FIRST_DISK_PAUSE_MS
 
     def _note_failure(
         self, tx: Transaction, batch: int, planned: Planned, outcome: Outcome
@@ -351,6 +446,11 @@ class Worker:
 
     def _failed(self, reason: str) -> None:
         self._last_failure = (datetime.now(UTC), reason)
+
+
+def _release_all(tx: Transaction, batches: Sequence[int]) -> None:
+    for batch in batches:
+        release(tx, batch)
 
 
 def _failed_alone(tx: Transaction, planned: Planned) -> int:

@@ -21,7 +21,7 @@ from turnmark_events.errors import TurnmarkError
 from turnmark_memory.compose import Done, Work
 from turnmark_memory.evidence import load_evidence
 from turnmark_memory.index_schema import Filters
-from turnmark_memory.install import BatchWork, Installer
+from turnmark_memory.install import BatchWork, Installer, InstallUnfinished
 from turnmark_memory.model import (
     Add,
     Answer,
@@ -44,7 +44,7 @@ from turnmark_memory.validate import Relations, Validated, validate
 from turnmark_memory.writers.writer import Writer, WriterFailed
 from turnmark_session_store import SessionStore
 from turnmark_session_store.failpoints import failpoint
-from turnmark_session_store.queries import rows_of
+from turnmark_session_store.queries import row_of, rows_of
 
 log = structlog.get_logger(__name__)
 
@@ -66,13 +66,15 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What a batch came to: installed (blocks), an honest nothing, or a problem.
 
     `counts` says whether the batch's content may be at fault, so that it is halved and in the end
-    a single turn is parked; a disk or an endpoint that fails is not the batch's fault.
+    a single turn is parked; a disk or an endpoint that fails is not the batch's fault. `journalled`
+    says that the batch is in an install that will be finished: it is neither failed nor released.
     """
 
     blocks: tuple[str, ...] = ()
     nothing: bool = False
     problem: bool = False
     counts: bool = False
+    journalled: bool = False
     reason: str | None = None
 
 
@@ -266,7 +268,8 @@ class Writing:
                 await self._linger()
                 await self._install_ready()
         if entry.error is not None:
-            return Outcome(problem=True, reason=entry.error.message)
+            journalled = isinstance(entry.error, InstallUnfinished)
+            return Outcome(problem=True, journalled=journalled, reason=entry.error.message)
         done = entry.done or Done(blocks=(), problem="the install did not take it up")
         if done.problem is not None:
             return Outcome(problem=True, counts=True, reason=done.problem)
@@ -289,6 +292,14 @@ class Writing:
             return
         for entry, done in zip(group, installed.composed.done, strict=True):
             entry.done = done
+
+    async def catch_up(self) -> None:
+        """Finishes what the disk kept from being finished; see `Installer.catch_up`."""
+        await self._installer.catch_up()
+
+    async def are_taken_back(self, turns: Sequence[int]) -> bool:
+        """Tells whether some of `turns` were taken back, so that their blocks have to go."""
+        return await self._store.read(lambda db: _some_taken_back(db, turns))
 
     async def retire_taken_back(self) -> int:
         """Takes out blocks that rest only on turns that were taken back; returns how many."""
@@ -386,11 +397,25 @@ def _refs_of(db: apsw.Connection, turns: Sequence[int]) -> list[tuple[str, str]]
 
 
 def _all_taken_back(db: apsw.Connection) -> list[tuple[str, str]]:
-    """Returns (namespace, id) of every turn that was taken back after a workspace kept it."""
+    """Returns (namespace, id) of every turn that was taken back after it was in a batch.
+
+    Its mark would say too little: a turn taken back while its batch was being installed has none.
+    """
     return rows_of(
         db,
         "SELECT namespace.name, turn.key FROM (SELECT turn FROM retired_turn UNION"
         " SELECT turn FROM forgotten_turn) AS gone JOIN turn ON turn.id = gone.turn"
         " JOIN namespace ON namespace.id = turn.namespace"
-        " WHERE EXISTS (SELECT 1 FROM mark WHERE mark.turn = gone.turn AND outcome = 'kept')",
+        " WHERE EXISTS (SELECT 1 FROM batch_turn WHERE batch_turn.turn = gone.turn)",
     )
+
+
+def _some_taken_back(db: apsw.Connection, turns: Sequence[int]) -> bool:
+    found = row_of(
+        db,
+        "SELECT 1 FROM json_each(?) WHERE"
+        " EXISTS (SELECT 1 FROM retired_turn WHERE turn = value)"
+        " OR EXISTS (SELECT 1 FROM forgotten_turn WHERE turn = value)",
+        ("[" + ",".join(map(str, turns)) + "]",),
+    )
+    return found is not None

@@ -245,8 +245,14 @@ def _say_written(
 
 
 def release(tx: Transaction, batch: int) -> None:
-    """Ends a batch without settling anything: its turns are offered again."""
-    _end(tx, batch)
+    """Ends a batch without settling anything: its turns are offered again.
+
+    One that is over, or journalled and so to be finished, is left as it is.
+    """
+    if tx.row(
+        "SELECT 1 FROM batch WHERE id = ? AND closed_ms IS NULL AND install IS NULL", (batch,)
+    ):
+        _end(tx, batch)
 
 
 def _end(tx: Transaction, batch: int) -> None:

@@ -192,6 +192,7 @@ CREATE TABLE batch_turn (
     turn INTEGER NOT NULL REFERENCES turn,
     PRIMARY KEY (batch, turn)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX batch_turn_by_turn ON batch_turn (turn);
 
 CREATE TABLE claim (
     workspace INTEGER NOT NULL REFERENCES workspace,
