@@ -173,11 +173,16 @@ def _count_tips(db: apsw.Connection, session: int) -> int:
 
 
 def turns_of_session(db: apsw.Connection, session: int) -> list[int]:
-    """Returns every turn that the session's branches reach or that was first said in it."""
+    """Returns every turn that the session's branches reach or that was first said in it.
+
+    Without those that were forgotten and that nothing reaches, as of a deleted session that began
+    anew under its name.
+    """
     rows = rows_of(
         db,
         "WITH RECURSIVE walk (id) AS (SELECT tip FROM branch WHERE session = ?1 AND tip IS NOT NULL"
         " UNION SELECT id FROM turn WHERE session = ?1"
+        " AND id NOT IN (SELECT turn FROM forgotten_turn)"
         " UNION SELECT predecessor FROM walk JOIN turn USING (id) WHERE predecessor IS NOT NULL"
         " UNION SELECT parent FROM walk JOIN merge_parent ON merge_parent.turn = walk.id)"
         " SELECT id FROM walk ORDER BY id",
@@ -217,7 +222,7 @@ def _branch_rows(
     rows = rows_of(
         db,
         "SELECT name, title, tip, state, archived, moved_ms, idle_ms FROM branch"
-        " WHERE session = ? ORDER BY id",
+        " WHERE session = ? AND state <> 'deleted' ORDER BY id",
         (session.id,),
     )
     found: list[BranchRow] = []
