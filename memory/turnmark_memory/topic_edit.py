@@ -29,7 +29,7 @@ from turnmark_memory.topic import (
     Topic,
 )
 from turnmark_memory.topic_format import block_line, parse_text
-from turnmark_memory.topic_path import title_of
+from turnmark_memory.topic_path import first_about, title_of
 from turnmark_memory.words import clean_title, clean_words
 
 _SUPERSEDED_NOTE = re.compile(r"<!-- superseded [^<>]* --> ?")
@@ -41,8 +41,8 @@ _OPEN: Final = ("item", "table", "html")
 
 def new_topic(path: str, about: str | None = None) -> Topic:
     """Returns a topic for `path` with front matter and a title, and nothing under it."""
-    title = title_of(path)
-    return parse_text(f"---\n{about_line(clean_title(about or title))}\n---\n# {title}\n")
+    front = about_line(clean_title(about or first_about(path)))
+    return parse_text(f"---\n{front}\n---\n# {title_of(path)}\n")
 
 
 def set_about(topic: Topic, about: str) -> Topic:

@@ -15,6 +15,7 @@ _PARTS_LIMIT: Final = 3
 _PART_LIMIT_CHARACTERS: Final = 80
 # A file name has at most 255 bytes; `.md` and the suffix of a staged file need some of them.
 _PART_LIMIT_BYTES: Final = 240
+_HAN = re.compile("[\u3400-\u9fff]")
 # Windows opens a device for these, with any extension; workspaces are synced between machines.
 _DEVICES = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
 
@@ -73,3 +74,22 @@ def title_of(path: str) -> str:
     """Returns a title for a new topic: its last name, spaced and capitalised."""
     words = re.sub(r"[-_]+", " ", path.rsplit("/", 1)[-1]).strip() or path
     return " ".join(word[:1].upper() + word[1:] for word in words.split(" "))
+
+
+def first_about(path: str) -> str:
+    """Returns what a new topic is about, in the script of its title.
+
+    It stands until a person or a model says it better: whoever picks topics by this line must see
+    more than a name.
+    """
+    title, kind = title_of(path), path.split("/", 1)[0]
+    chinese = _HAN.search(title) is not None
+    if kind == "people":
+        if chinese:
+            return f"{title}是谁；偏好、决定和计划"
+        return f"who {title} is; what {title} prefers, decides and plans"
+    if kind == "projects":
+        if chinese:
+            return f"项目{title}：决定、计划和事实"
+        return f"the project {title}; its decisions, plans and facts"
+    return title

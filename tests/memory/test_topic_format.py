@@ -381,10 +381,14 @@ def test_blocks_go_where_they_belong() -> None:
 
 
 def test_new_topic_has_front_matter_and_a_title() -> None:
-    """About is the caller's or the title, made from the path's last name."""
-    assert (
-        render(new_topic("projects/tax-report")) == b"---\nabout: Tax Report\n---\n# Tax Report\n"
+    """About is the caller's, or says what such a topic holds, in the script of its title."""
+    assert render(new_topic("projects/tax-report")).decode() == (
+        "---\nabout: the project Tax Report; its decisions, plans and facts\n---\n# Tax Report\n"
     )
+    assert new_topic("people/dana").about == "who Dana is; what Dana prefers, decides and plans"
+    assert new_topic("people/张伟").about == "张伟是谁；偏好、决定和计划"
+    assert new_topic("projects/搬家").about == "项目搬家：决定、计划和事实"
+    assert new_topic("subjects/notes").about == "Notes"
     assert new_topic("people/张伟", "用户的同事：张伟").about == "用户的同事：张伟"
 
 
