@@ -25,7 +25,7 @@ def run(invocation: Invocation) -> int:
     params = _params(invocation.options)
     if not invocation.options.dry_run and not invocation.as_json and "backlog" in params:
         plan = invocation.call("memory.flush", **params, dry_run=True)
-        invocation.note(_sentence(plan, "About to write"))
+        invocation.note(written(plan, "About to write"))
     if invocation.options.dry_run:
         params["dry_run"] = True
     answer = invocation.call_shown("writing", "memory.flush", **params)
@@ -51,7 +51,7 @@ def _params(options: argparse.Namespace) -> dict[str, Any]:
 def _print(invocation: Invocation, answer: Fields) -> None:
     options = invocation.options
     verb = "Would write" if options.dry_run else "Planned" if options.no_wait else "Wrote"
-    invocation.print(_sentence(answer, verb))
+    invocation.print(written(answer, verb))
     if not options.dry_run and answer["left"]:
         invocation.print(f"{count(answer['left'], 'turn')} left; turnmark owed says why.")
     for failure in answer["failures"]:
@@ -59,7 +59,8 @@ def _print(invocation: Invocation, answer: Fields) -> None:
         invocation.print(invocation.ink.warning(f"failed: {place}: {failure['reason']}"))
 
 
-def _sentence(answer: Fields, verb: str) -> str:
+def written(answer: Fields, verb: str = "Wrote") -> str:
+    """Returns what a flush wrote, or would write, in a sentence."""
     sizes = f"{count(answer['turns'], 'turn')}, {count(answer['tokens'], 'token')}"
     blocks = f", {count(answer['blocks'], 'block')}" if answer.get("blocks") else ""
     return f"{verb} {count(answer['batches'], 'batch')}: {sizes}{blocks}."
