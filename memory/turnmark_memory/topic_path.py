@@ -9,6 +9,8 @@ from typing import Final
 from turnmark_events.errors import Refused
 
 CORE: Final = "core"
+UNNAMED_PERSON: Final = "people/user"
+"""Where what a user says of themselves goes while nobody knows their name."""
 ROOTS: Final = ("people", "projects", "subjects")
 
 _PARTS_LIMIT: Final = 3
@@ -83,6 +85,8 @@ def first_about(path: str) -> str:
     more than a name.
     """
     title, kind = title_of(path), path.split("/", 1)[0]
+    if path == UNNAMED_PERSON:
+        return "who the user is; what the user prefers, decides and plans"
     chinese = _HAN.search(title) is not None
     if kind == "people":
         if chinese:

@@ -533,6 +533,10 @@ def test_lists_what_is_owed(turnmark: Shell, daemon: Daemon) -> None:
 
 
 FLUSHED = {"batches": 2, "turns": 5, "tokens": 900, "blocks": 3, "left": 0, "failures": []}
+# What a daemon with the built-in writer answers after an import, and what is said of it.
+BUILTIN: dict[str, Any] = {"status": {"writer": "builtin/1"}, "memory.flush": FLUSHED}
+WROTE = "Wrote 2 batches: 5 turns, 900 tokens, 3 blocks.\n"
+NOTHING = {"batches": 0, "turns": 0, "tokens": 0, "blocks": 0, "left": 0, "failures": []}
 
 
 def test_flushes(turnmark: Shell, daemon: Daemon) -> None:
@@ -542,6 +546,7 @@ def test_flushes(turnmark: Shell, daemon: Daemon) -> None:
         FLUSHED,
         FLUSHED | {"blocks": 0},
         FLUSHED | {"left": 1, "failures": [failure]},
+        NOTHING,
     ]
     assert turnmark("flush").out == "Wrote 2 batches: 5 turns, 900 tokens, 3 blocks.\n"
     dry = turnmark("flush", "--dry-run", "--session", "s", "--backlog")
@@ -550,6 +555,7 @@ def test_flushes(turnmark: Shell, daemon: Daemon) -> None:
     assert failed.code == 1
     assert "1 turn left" in failed.out
     assert "failed: s br-1: disk full" in failed.out
+    assert turnmark("flush").out == "Nothing to write.\n"
     assert daemon.params_of("memory.flush")[1] == {
         "session": "s",
         "backlog": True,
@@ -773,8 +779,9 @@ def test_imports_a_transcript_as_export_lines(turnmark: Shell, daemon: Daemon) -
     turns = (row("u1", None, "我住在波尔图。"), row("u2", "u1", "Bye"), row("u3", "u1", "Or not"))
     path = written(turnmark.home / "projects", "3b1f.jsonl", *turns)
     daemon.answers["session.import"] = {"session": "3b1f", "turns": 3, "new": 2}
+    daemon.answers |= BUILTIN
     ran = turnmark("import", path.parent)
-    assert (ran.code, ran.out) == (0, "1 session: 3 turns, 2 new.\n")
+    assert (ran.code, ran.out) == (0, f"1 session: 3 turns, 2 new.\n{WROTE}")
     assert ran.err == ""
     (params,) = daemon.params_of("session.import")
     header, *rest = [json.loads(line) for line in params["lines"]]
@@ -792,12 +799,15 @@ def test_imports_exports_as_they_are(turnmark: Shell, daemon: Daemon) -> None:
     path = turnmark.home / "all.jsonl"
     path.write_text("\n".join([*EXPORT, "", *EXPORT]) + "\n", "utf-8")
     daemon.answers["session.import"] = {"session": "s", "turns": 3, "new": 0}
+    daemon.answers |= BUILTIN
     assert turnmark("import", path, "--json").json == {
         "sessions": 2,
         "turns": 6,
         "new": 0,
         "unread": 0,
         "failed": [],
+        "flush": FLUSHED,
+        "waiting": None,
     }
     assert turnmark("import", "-", stdin=path.read_bytes()).code == 0
     assert [params["lines"] for params in daemon.params_of("session.import")] == [EXPORT] * 4
@@ -810,6 +820,7 @@ def test_sends_a_large_session_in_pieces(turnmark: Shell, daemon: Daemon) -> Non
     path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     done = {"session": "s", "turns": 3, "new": 3}
     daemon.answers["session.import"] = [{"upload": "up-1"}] * 3 + [done]
+    daemon.answers |= BUILTIN
     pieces = []
     while not pieces or not pieces[-1]["last"]:
         assert turnmark("import", path).code == 0
@@ -830,12 +841,53 @@ def test_imports_the_rest_where_something_fails(turnmark: Shell, daemon: Daemon)
         Refused("this session is off"),
         {"session": "3b1f", "turns": 1, "new": 1},
     ]
+    daemon.answers |= BUILTIN
     ran = turnmark("import", turnmark.home / "gone", stranger, export, turnmark.home / "projects")
-    assert (ran.code, ran.out) == (1, "1 session: 1 turn, 1 new; 3 failed.\n")
+    assert (ran.code, ran.out) == (1, f"1 session: 1 turn, 1 new; 3 failed.\n{WROTE}")
     gone, unknown, refused = ran.err.splitlines()
     assert "gone" in gone
     assert "stranger.jsonl" in unknown
     assert refused == f"turnmark: {export}: this session is off"
+
+
+def test_leaves_a_paid_writer_alone(turnmark: Shell, daemon: Daemon) -> None:
+    """Where writing costs something, an import says how much waits and writes nothing."""
+    path = turnmark.home / "s.jsonl"
+    path.write_text("\n".join(EXPORT), "utf-8")
+    tip = {"session": "s", "branch": "br-1", "tip": "t", "n": 3, "state": "backlog"}
+    daemon.answers["session.import"] = {"session": "s", "turns": 3, "new": 3}
+    daemon.answers["status"] = {"writer": "openai/small"}
+    daemon.answers["memory.owed"] = {"tips": [tip], "turns": 3, "tokens": 900}
+    assert turnmark("import", path).out.splitlines()[1] == (
+        "3 turns (900 tokens) wait for the writer openai/small: turnmark flush --backlog writes "
+        "them now, turnmark owed lists them."
+    )
+    assert daemon.params_of("memory.flush") == []
+
+
+def test_leaves_the_writing_to_later_when_asked(turnmark: Shell, daemon: Daemon) -> None:
+    """With --no-flush nothing is written; the summary says what waits."""
+    path = turnmark.home / "s.jsonl"
+    path.write_text("\n".join(EXPORT), "utf-8")
+    daemon.answers["session.import"] = {"session": "s", "turns": 3, "new": 3}
+    daemon.answers["status"] = {"writer": "builtin/1"}
+    daemon.answers["memory.owed"] = {"tips": [], "turns": 3, "tokens": 900}
+    ran = turnmark("import", path, "--no-flush")
+    assert "3 turns (900 tokens) wait for the writer builtin/1: turnmark flush writes" in ran.out
+    assert daemon.params_of("memory.flush") == []
+
+
+def test_fails_where_what_came_in_can_not_be_written(turnmark: Shell, daemon: Daemon) -> None:
+    """A batch that failed after an import is named, and the command ends with 1."""
+    path = turnmark.home / "s.jsonl"
+    path.write_text("\n".join(EXPORT), "utf-8")
+    failure = {"session": "s", "branch": "br-1", "reason": "disk full"}
+    daemon.answers["session.import"] = {"session": "s", "turns": 3, "new": 3}
+    daemon.answers["status"] = {"writer": "builtin/1"}
+    daemon.answers["memory.flush"] = FLUSHED | {"left": 3, "failures": [failure]}
+    ran = turnmark("import", path)
+    assert ran.code == 1
+    assert "failed: s br-1: disk full" in ran.out
 
 
 def test_imports_nothing_from_an_empty_place(turnmark: Shell) -> None:

@@ -386,6 +386,7 @@ def test_new_topic_has_front_matter_and_a_title() -> None:
         "---\nabout: the project Tax Report; its decisions, plans and facts\n---\n# Tax Report\n"
     )
     assert new_topic("people/dana").about == "who Dana is; what Dana prefers, decides and plans"
+    assert (new_topic("people/user").about or "").startswith("who the user is")
     assert new_topic("people/张伟").about == "张伟是谁；偏好、决定和计划"
     assert new_topic("projects/搬家").about == "项目搬家：决定、计划和事实"
     assert new_topic("subjects/notes").about == "Notes"

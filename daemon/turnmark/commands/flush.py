@@ -50,9 +50,16 @@ def _params(options: argparse.Namespace) -> dict[str, Any]:
 
 def _print(invocation: Invocation, answer: Fields) -> None:
     options = invocation.options
-    verb = "Would write" if options.dry_run else "Planned" if options.no_wait else "Wrote"
-    invocation.print(written(answer, verb))
-    if not options.dry_run and answer["left"]:
+    if options.dry_run or options.no_wait:
+        invocation.print(written(answer, "Would write" if options.dry_run else "Planned"))
+    else:
+        print_written(invocation, answer)
+
+
+def print_written(invocation: Invocation, answer: Fields) -> None:
+    """Prints what a flush wrote, what it left, and why."""
+    invocation.print(written(answer))
+    if answer["left"]:
         invocation.print(f"{count(answer['left'], 'turn')} left; turnmark owed says why.")
     for failure in answer["failures"]:
         place = f"{failure['session']} {failure['branch']}"
@@ -61,6 +68,8 @@ def _print(invocation: Invocation, answer: Fields) -> None:
 
 def written(answer: Fields, verb: str = "Wrote") -> str:
     """Returns what a flush wrote, or would write, in a sentence."""
+    if not answer["batches"] and not answer["left"] and not answer["failures"]:
+        return "Nothing to write."
     sizes = f"{count(answer['turns'], 'turn')}, {count(answer['tokens'], 'token')}"
     blocks = f", {count(answer['blocks'], 'block')}" if answer.get("blocks") else ""
     return f"{verb} {count(answer['batches'], 'batch')}: {sizes}{blocks}."

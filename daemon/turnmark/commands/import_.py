@@ -1,4 +1,8 @@
-"""`turnmark import PATH…`: transcripts of agents, and exports, into sessions."""
+"""`turnmark import PATH…`: transcripts of agents, and exports, into sessions, and into memory.
+
+The built-in writer costs nothing, so what came in is written at once; with another writer the
+command only says how much waits and what would write it.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,9 @@ from typing import Any
 import msgspec
 
 from turnmark.commands.export_lines import split_sessions
+from turnmark.commands.flush import print_written
 from turnmark.commands.invocation import Invocation
-from turnmark.commands.wording import count
+from turnmark.commands.wording import Fields, count
 from turnmark.errors import ConnectionLost, DaemonNotRunning
 from turnmark.terminal import one_line
 from turnmark_events.errors import NotFound, Refused, TurnmarkError
@@ -25,16 +30,22 @@ from turnmark_session_store.transcripts.recognise import EXPORT_AGENT, find_tran
 # How many records that could not be read are named; the others are counted.
 _NAMED = 10
 _STDIN = "-"
+_FREE_WRITER = "builtin"
 
 
 class Tally(msgspec.Struct, kw_only=True):
-    """What an import came to. `unread` counts records, `failed` names files or sessions."""
+    """What an import came to. `unread` counts records, `failed` names files or sessions.
+
+    `flush` is what the flush afterwards answered, `waiting` what memory owes where there was none.
+    """
 
     sessions: int = 0
     turns: int = 0
     new: int = 0
     unread: int = 0
     failed: list[dict[str, str]] = []
+    flush: dict[str, Any] | None = None
+    waiting: dict[str, Any] | None = None
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -43,14 +54,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "paths", metavar="PATH", nargs="+", help="a transcript, an export, or a directory of them"
     )
     parser.add_argument("--agent", metavar="NAME", help="whose transcripts; without: recognised")
+    parser.add_argument(
+        "--no-flush", action="store_true", help="leave the writing to the daemon's own time"
+    )
 
 
 def run(invocation: Invocation) -> int:
-    """Reads and sends everything that can be; 1 where a file or a session could not."""
+    """Reads and sends everything that can be, and has it written; 1 where something failed."""
     work = _Import(invocation)
     work.take(invocation.options.paths, invocation.options.agent)
-    _report(invocation, work.tally)
-    return 1 if work.tally.failed else 0
+    tally = work.tally
+    if tally.sessions:
+        _write(invocation, tally)
+    _report(invocation, tally)
+    return 1 if tally.failed or (tally.flush or {}).get("failures") else 0
 
 
 def lines_of(read: ReadSession) -> Iterator[str]:
@@ -202,6 +219,21 @@ def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
+def _write(invocation: Invocation, tally: Tally) -> None:
+    """Flushes where that costs nothing, else finds out how much waits."""
+    writer = invocation.call("status")["writer"]
+    if writer.startswith(_FREE_WRITER) and not invocation.options.no_flush:
+        tally.flush = invocation.call_shown("writing", "memory.flush")
+        return
+    owed = invocation.whole("memory.owed", "tips")
+    tally.waiting = {
+        "writer": writer,
+        "turns": owed["turns"],
+        "tokens": owed["tokens"],
+        "backlog": any(tip["state"] == "backlog" for tip in owed["tips"]),
+    }
+
+
 def _report(invocation: Invocation, tally: Tally) -> None:
     """Prints the summary, and each failure beside it."""
     for failure in tally.failed:
@@ -213,3 +245,16 @@ def _report(invocation: Invocation, tally: Tally) -> None:
     unread = f"; {count(tally.unread, 'record')} could not be read" if tally.unread else ""
     failed = f"; {len(tally.failed):,} failed" if tally.failed else ""
     invocation.print(f"{count(tally.sessions, 'session')}: {sizes}{unread}{failed}.")
+    if tally.flush is not None:
+        print_written(invocation, tally.flush)
+    elif tally.waiting is not None and tally.waiting["turns"]:
+        invocation.print(_waiting(tally.waiting))
+
+
+def _waiting(waiting: Fields) -> str:
+    sizes = f"{count(waiting['turns'], 'turn')} ({count(waiting['tokens'], 'token')})"
+    held = " --backlog" if waiting["backlog"] else ""
+    return (
+        f"{sizes} wait for the writer {waiting['writer']}: turnmark flush{held} writes them now, "
+        "turnmark owed lists them."
+    )
