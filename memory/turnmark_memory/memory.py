@@ -49,6 +49,7 @@ from turnmark_memory.writers.writer import Writer
 from turnmark_memory.writing import Writing
 from turnmark_session_store import SessionStore
 from turnmark_session_store.batches import take_over
+from turnmark_session_store.failpoints import failpoint
 from turnmark_session_store.marks import park_settled_after, workspace_key, workspace_revision
 from turnmark_session_store.queries import value_of
 from turnmark_session_store.requests import SessionRef
@@ -156,7 +157,9 @@ class Memory:
     async def _take_up(self) -> None:
         """Brings files, marks and index to one revision before anybody asks for anything."""
         installs = await self._store.write(lambda tx: take_over(tx, self.key))
+        failpoint("start.taken_over")
         await self.installer.roll_forward(installs)
+        failpoint("start.rolled_forward")
         await self._check_revision()
         await self._begin_nights()
         revision = await self._store.read(lambda db: workspace_revision(db, self.key))
@@ -330,7 +333,9 @@ class Memory:
             await self.worker.flush(
                 look, lambda turns: progress(turns, max(turns, due), "turns written")
             )
+            failpoint("night.flushed")
             await self.installer.rebuild_core()
+            failpoint("night.rendered")
 
             def say(tx: Transaction) -> None:
                 tx.execute(
@@ -345,6 +350,7 @@ class Memory:
                 tx.record(NightDone, facts)
 
             await self._store.write(say)
+            failpoint("night.said")
         return await self._organized(day)
 
     async def _organized(self, day: date) -> Organized:
