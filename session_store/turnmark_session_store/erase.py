@@ -68,7 +68,8 @@ def delete_session(tx: Transaction, session_name: str) -> Deleted:
     move(tx, session.id, moves, To(None, None), cause="delete")
     said = tx.rows("SELECT id FROM turn WHERE session = ?", (session.id,))
     start = sorted({tip for _, tip in branches} | {turn for (turn,) in said})
-    unreached = only_reached_from(tx.db, start, live_tips_after(tx.db, start))
+    reached = only_reached_from(tx.db, start, [])
+    unreached = only_reached_from(tx.db, start, live_tips_after(tx.db, reached))
     forgotten = forget_turns(tx, unreached)
     for table in ("session_words", "partial_turn", "request_key"):
         tx.execute(f"DELETE FROM {table} WHERE session = ?", (session.id,))

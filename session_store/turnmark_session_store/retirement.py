@@ -41,13 +41,13 @@ def retire_unreached(tx: Transaction, tips: Iterable[int], kept: Iterable[int]) 
 
 
 def retire(tx: Transaction, turns: Iterable[int]) -> list[int]:
-    """Retires `turns`; returns those that were not retired before."""
+    """Retires `turns`; returns those that were neither retired nor forgotten before."""
     retired: list[int] = []
     for turn in turns:
         tx.execute(
             "INSERT OR IGNORE INTO retired_turn (turn, at_ms) VALUES (?, ?)", (turn, tx.at_ms)
         )
-        if tx.db.changes():
+        if tx.db.changes() and not tx.row("SELECT 1 FROM forgotten_turn WHERE turn = ?", (turn,)):
             retired.append(turn)
     return retired
 
@@ -85,7 +85,8 @@ def _owe_again(tx: Transaction, restored: Sequence[int]) -> None:
     turns = "[" + ",".join(map(str, restored)) + "]"
     tx.execute(
         "UPDATE mark SET outcome = 'parked', reason = 'restored', at_ms = ?"
-        " WHERE turn IN (SELECT value FROM json_each(?))",
+        " WHERE turn IN (SELECT value FROM json_each(?))"
+        " AND turn NOT IN (SELECT turn FROM forgotten_turn)",
         (tx.at_ms, turns),
     )
     for (workspace,) in tx.rows("SELECT id FROM workspace"):

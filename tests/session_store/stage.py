@@ -1,4 +1,4 @@
-"""A stage for the store's tests: short verbs, everything that was said, raw SQL on the real file."""
+"""A stage for the store's tests: short verbs, all that was said, raw SQL on the real file."""
 
 from __future__ import annotations
 
@@ -98,6 +98,7 @@ class Stage:
         self.idle_ms = idle_ms
         self.events: list[Event] = []
         self.store: SessionStore
+        self._reader: apsw.Connection | None = None
 
     async def __aenter__(self) -> Self:
         self.store = SessionStore.open(
@@ -107,11 +108,14 @@ class Stage:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
         await self.store.aclose()
 
     async def restart(self) -> None:
         """Closes the store and opens it again on the same file."""
-        await self.store.aclose()
+        await self.__aexit__()
         await self.__aenter__()
 
     # What was said.
@@ -311,11 +315,9 @@ class Stage:
 
     def sql(self, query: str, parameters: Any = ()) -> list[Any]:
         """Runs a query on a connection of its own and returns the rows."""
-        connection = open_reader(self.path)
-        try:
-            return list(connection.execute(query, parameters))
-        finally:
-            connection.close()
+        if self._reader is None:
+            self._reader = open_reader(self.path)
+        return list(self._reader.execute(query, parameters))
 
     def ids(self, keys: Sequence[int]) -> list[str]:
         """Returns the ids of integer keys."""
@@ -324,11 +326,9 @@ class Stage:
 
     def key(self, turn: str, session: str = "s") -> int:
         """Returns the integer key of a turn."""
-        connection = open_reader(self.path)
-        try:
-            return _key(connection, session, turn)
-        finally:
-            connection.close()
+        found = self.sql(_KEY, (session, turn))
+        assert found, f"no turn {turn}"
+        return int(found[0][0])
 
     def retired(self) -> set[str]:
         """Returns the ids of the retired turns."""
@@ -346,13 +346,13 @@ class Stage:
 _LIVE = ("live", "archived")
 
 
+_KEY = (
+    "SELECT turn.id FROM turn JOIN session ON session.namespace = turn.namespace"
+    " WHERE name = ? AND key = ?"
+)
+
+
 def _key(db: apsw.Connection, session: str, turn: str) -> int:
-    found = list(
-        db.execute(
-            "SELECT turn.id FROM turn JOIN session ON session.namespace = turn.namespace"
-            " WHERE name = ? AND key = ?",
-            (session, turn),
-        )
-    )
+    found = list(db.execute(_KEY, (session, turn)))
     assert found, f"no turn {turn}"
     return int(found[0][0])
