@@ -39,10 +39,14 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one `Work`: the blocks it made or changed, or why it could not be applied."""
+    """What became of one `Work`: the blocks it made or changed, or why it could not be applied.
+
+    `at_fault` tells a problem of the edits from one of the files that they name.
+    """
 
     blocks: tuple[str, ...]
     problem: str | None = None
+    at_fault: bool = True
 
 
 class Composed(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,8 +135,17 @@ def _carry_out(
     desk: _Desk, work: Work, today: date, *, keep_history: bool
 ) -> tuple[Done, tuple[BlockChange, ...]]:
     taken = set(desk.taken)
+    unusable: list[TurnmarkError] = []
+
+    def load(topic: str) -> Topic | None:
+        try:
+            return desk.load(topic)
+        except TurnmarkError as error:
+            unusable.append(error)
+            raise
+
     sources = Sources(
-        load=desk.load,
+        load=load,
         where=desk.where,
         resolve=lambda cite: cite,
         ids=lambda number, part: desk.fresh(work.name, str(number), str(part)),
@@ -141,7 +154,7 @@ def _carry_out(
         applied = apply_edits(work.edits, sources=sources, today=today, keep_history=keep_history)
     except TurnmarkError as error:
         desk.taken = taken
-        return Done(blocks=(), problem=error.message), ()
+        return Done(blocks=(), problem=error.message, at_fault=error not in unusable), ()
     desk.topics.update(applied.topics)
     for change in applied.changes:
         if change.after is not None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import apsw
 import msgspec
 
+from turnmark_memory.demand import Failure
 from turnmark_memory.planning import Look, plan
 from turnmark_memory.requests import FlushRequest
-from turnmark_memory.worker import Failure
-from turnmark_session_store.marks import parked
-from turnmark_session_store.owed import dues_of, owing_branches
 
 
 class FlushAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,24 +34,21 @@ def look_of(asked: FlushRequest) -> Look:
 
 
 def flush_answer(
-    db: apsw.Connection, workspace: int, look: Look, *, trigger_tokens: int
+    db: apsw.Connection,
+    workspace: int,
+    look: Look,
+    owed: dict[int, int],
+    *,
+    trigger_tokens: int,
 ) -> FlushAnswer:
-    """Returns the plan of a flush that is done now: all of it is left."""
-    all_parked = parked(db, workspace)
-    turns: dict[int, int] = {}
-    for live in owing_branches(db, workspace, look.session):
-        dues = dues_of(db, workspace, live.tip, all_parked)
-        turns.update(dues.due)
-        turns.update((turn, tokens) for turn, why, tokens in dues.held if why in look.reasons)
-    first = plan(
-        db, workspace, look, trigger_tokens=trigger_tokens, at_ms=0, busy_roots=frozenset()
-    )
-    total = sum(turns.values())
+    """Returns the plan of a flush that is done now, of the turns `owed` in it: all of them left."""
+    total = sum(owed.values())
+    first = plan(db, workspace, look, trigger_tokens=trigger_tokens, at_ms=0).batches
     return FlushAnswer(
-        batches=max(len(first), -(-total // trigger_tokens)) if turns else 0,
-        turns=len(turns),
+        batches=max(len(first), -(-total // trigger_tokens)) if owed else 0,
+        turns=len(owed),
         tokens=total,
         blocks=0,
-        left=len(turns),
+        left=len(owed),
         failures=[],
     )

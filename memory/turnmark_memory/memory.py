@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import anyio.abc
 import anyio.to_thread
+import apsw
 import msgspec
 import structlog
 
@@ -27,7 +28,7 @@ from turnmark_memory.index import Index
 from turnmark_memory.install import CORE_PAGE, Installer
 from turnmark_memory.night import NightClock, next_due
 from turnmark_memory.owing import OwedPage, owed_page
-from turnmark_memory.planning import Look
+from turnmark_memory.planning import Look, left_of, owed_now
 from turnmark_memory.recall import Recall, RecallAnswer
 from turnmark_memory.relations import StoreRelations
 from turnmark_memory.requests import (
@@ -270,8 +271,7 @@ class Memory:
             raise Refused("flush --rewrite is not in this version; leave rewrite and since out")
         if asked.session is not None:
             await self._store.show_session(SessionRef(session=asked.session), None)
-        look = look_of(asked)
-        before = await self._owed_in(look)
+        look, before = await self._snapshot(look_of(asked))
         if asked.dry_run:
             return before
         if not asked.wait:
@@ -280,21 +280,26 @@ class Memory:
         done = await self.worker.flush(
             look, lambda turns: progress(turns, max(turns, before.turns), "turns written")
         )
-        left = await self._owed_in(look)
+        within = look.within or frozenset()
         return FlushAnswer(
             batches=done.batches,
             turns=done.turns,
             tokens=done.tokens,
             blocks=done.blocks,
-            left=left.left,
+            left=await self._store.read(lambda db: left_of(db, self.key, within)),
             failures=done.failures,
         )
 
-    async def _owed_in(self, look: Look) -> FlushAnswer:
+    async def _snapshot(self, look: Look) -> tuple[Look, FlushAnswer]:
+        """Returns the look bounded to what is owed in it now, and what a flush of it would do."""
         trigger_tokens = self._settings.trigger_tokens
-        return await self._store.read(
-            lambda db: flush_answer(db, self.key, look, trigger_tokens=trigger_tokens)
-        )
+
+        def run(db: apsw.Connection) -> tuple[Look, FlushAnswer]:
+            owed = owed_now(db, self.key, look)
+            answer = flush_answer(db, self.key, look, owed, trigger_tokens=trigger_tokens)
+            return msgspec.structs.replace(look, within=frozenset(owed)), answer
+
+        return await self._store.read(run)
 
     async def session_closed(self, session: str) -> None:
         """Lets what a session owes be written now; returns at once."""
@@ -328,10 +333,11 @@ class Memory:
     ) -> Organized:
         """Writes what is owed, then rebuilds the core page; once for each local date."""
         async with self._organizing:
-            look = Look(moved=None, whole=None, reasons=_FAILED, at_once=True)
-            due = (await self._owed_in(look)).turns
+            look, due = await self._snapshot(
+                Look(moved=None, whole=None, reasons=_FAILED, at_once=True)
+            )
             await self.worker.flush(
-                look, lambda turns: progress(turns, max(turns, due), "turns written")
+                look, lambda turns: progress(turns, max(turns, due.turns), "turns written")
             )
             failpoint("night.flushed")
             await self.installer.rebuild_core()

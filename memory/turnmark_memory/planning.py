@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import apsw
 import msgspec
 
 from turnmark_session_store.marks import parked
-from turnmark_session_store.owed import LiveTip, dues_of, owing_branches
+from turnmark_session_store.owed import LiveTip, dues_of, live_branches, owing_branches
 from turnmark_session_store.queries import row_of, rows_of
-from turnmark_session_store.walks import descendants, roots_below
+from turnmark_session_store.walks import descendants
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
     """What to look at: `whole` branches are written whole, the others only in full batches.
 
     `None` for either means all branches. `reasons` are those for which parked turns are offered
-    again. With `at_once` a conversation that failed is tried now, not after its back-off.
+    again. With `at_once` a conversation that failed is tried now, not after its back-off. `within`
+    bounds the look to what was owed at one moment; None does not.
     """
 
     moved: frozenset[str] | None = frozenset()
@@ -25,16 +26,34 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     session: str | None = None
     reasons: frozenset[str] = frozenset()
     at_once: bool = False
+    within: frozenset[int] | None = None
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch to claim: the oldest turns that a live tip owes, in topological order."""
+    """A batch to claim: the oldest turns that a live tip owes, in topological order.
+
+    `goes_on` says that more of the tip is to be written whole after it.
+    """
 
     live: LiveTip
     roots: frozenset[int]
     turns: tuple[int, ...]
     tokens: int
+    goes_on: bool = False
+    parked: bool = False
     retried_reply: bool = False
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """Batches to claim now, and the branches that have to wait until a batch is done.
+
+    `waiting` owe something, but their conversation is under way, or is in `batches`, or there are
+    more of them than were asked for: then it is `cut`.
+    """
+
+    batches: list[Planned]
+    waiting: frozenset[str]
+    cut: bool = False
 
 
 def plan(
@@ -44,62 +63,129 @@ def plan(
     *,
     trigger_tokens: int,
     at_ms: int,
-    busy_roots: Collection[int],
-) -> list[Planned]:
+    busy_roots: Collection[int] = frozenset(),
+    failed_roots: Collection[int] = frozenset(),
+    tried: Collection[int] = frozenset(),
+    limit_batches: int | None = None,
+) -> Plan:
     """Returns at most one batch per root of the DAG; the head's branch of a session comes first.
 
-    Conversations that are under way (`busy_roots`) or in back-off are passed over.
+    Conversations that are under way (`busy_roots`) wait; those in back-off and `failed_roots` are
+    passed over, and so are parked turns that were `tried`.
     """
-    all_parked = parked(db, workspace)
+    all_parked = [row for row in parked(db, workspace) if row[0] not in tried]
     taken = set(busy_roots)
     failures = _failures(db, workspace)
     found: list[Planned] = []
-    for live in owing_branches(db, workspace, look.session):
-        whole = look.whole is None or live.branch_name in look.whole
-        if not whole and look.moved is not None and live.branch_name not in look.moved:
+    waiting: set[str] = set()
+    cut = False
+    for live, roots in _owing(db, workspace, look):
+        if not roots.isdisjoint(failed_roots) or _in_back_off(roots, failures, look, at_ms):
             continue
-        roots = roots_below(db, live.tip)
-        if not roots.isdisjoint(taken):
+        full = limit_batches is not None and len(found) >= limit_batches
+        if full or not roots.isdisjoint(taken):
+            cut |= full
+            waiting.add(live.branch_name)
             continue
-        failure = failures.get(live.root)
-        if failure is not None and not look.at_once and failure[1] > at_ms:
-            continue
-        limit = None if failure is None else failure[0]
-        batch = _batch(db, workspace, live, look, all_parked, whole, trigger_tokens, limit)
+        sizes = [size for root in roots if (size := failures.get(root, (None, 0))[0]) is not None]
+        limit_turns = min(sizes, default=None)
+        batch = _batch(db, workspace, live, roots, look, all_parked, trigger_tokens, limit_turns)
         if batch is not None:
             taken |= roots
             found.append(batch)
-    return found
+    return Plan(batches=found, waiting=frozenset(waiting), cut=cut)
+
+
+def _owing(
+    db: apsw.Connection, workspace: int, look: Look
+) -> Iterator[tuple[LiveTip, frozenset[int]]]:
+    """Yields the branches to look at, each with its roots; ones that owe nothing may be among them.
+
+    Where the look names branches only they are read: an append must not cost the whole store.
+    """
+    if look.moved is None or look.whole is None:
+        found = owing_branches(db, workspace, look.session)
+    elif look.moved or look.whole:
+        found = live_branches(db, look.session, look.moved | look.whole)
+    else:
+        return
+    joined = _Joined(db)
+    for live in found:
+        yield live, joined.with_root(live.root)
+
+
+class _Joined:
+    """Roots that merges have joined; a conversation is all of them together."""
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self._groups: dict[int, frozenset[int]] = {}
+        for one, other in rows_of(
+            db,
+            "SELECT DISTINCT below.root, above.root FROM merge_parent"
+            " JOIN turn AS below ON below.id = merge_parent.turn"
+            " JOIN turn AS above ON above.id = merge_parent.parent WHERE below.root <> above.root",
+        ):
+            group = self.with_root(one) | self.with_root(other)
+            self._groups.update(dict.fromkeys(group, group))
+
+    def with_root(self, root: int) -> frozenset[int]:
+        return self._groups.get(root) or frozenset((root,))
+
+
+def _is_whole(live: LiveTip, look: Look) -> bool:
+    return look.whole is None or live.branch_name in look.whole
+
+
+def _in_back_off(
+    roots: Iterable[int], failures: dict[int, tuple[int | None, int]], look: Look, at_ms: int
+) -> bool:
+    return not look.at_once and any(failures.get(root, (None, 0))[1] > at_ms for root in roots)
 
 
 def _batch(
     db: apsw.Connection,
     workspace: int,
     live: LiveTip,
+    roots: frozenset[int],
     look: Look,
     all_parked: Sequence[tuple[int, str, int]],
-    whole: bool,
     trigger_tokens: int,
-    limit: int | None,
+    limit_turns: int | None,
 ) -> Planned | None:
+    whole = _is_whole(live, look)
     dues = dues_of(db, workspace, live.tip, all_parked)
     again = [(turn, tokens) for turn, reason, tokens in dues.held if reason in look.reasons]
     failed = {turn for turn, reason, _ in dues.held if reason == "failed"}
     due = sorted({*dues.due, *(one for one in again if one[0] not in failed)})
-    if not due:
+    due = _within(due, look)
+    alone = not due
+    if alone:
         # A turn that failed alone is tried again alone, after everything else is written.
-        due = [one for one in again if one[0] in failed][:1]
+        due = _within([one for one in again if one[0] in failed], look)[:1]
     if not due or (not whole and sum(tokens for _, tokens in due) < trigger_tokens):
         return None
-    chosen = _oldest(due, trigger_tokens)[:limit]
+    chosen = _oldest(due, trigger_tokens)[:limit_turns]
     turns = tuple(turn for turn, _ in chosen)
     return Planned(
         live=live,
-        roots=frozenset(roots_below(db, live.tip)),
+        roots=roots,
         turns=turns,
         tokens=sum(tokens for _, tokens in chosen),
+        goes_on=whole and len(turns) < len(due),
+        parked=alone,
         retried_reply=whole and len(turns) == len(due) and _is_retried_reply(db, turns),
     )
+
+
+def _within(due: Sequence[tuple[int, int]], look: Look) -> list[tuple[int, int]]:
+    """Returns what is due up to the newest turn that the look is about.
+
+    Older turns that became due since come along: a batch is settled oldest first.
+    """
+    if look.within is None:
+        return list(due)
+    newest = max((turn for turn, _ in due if turn in look.within), default=0)
+    return [one for one in due if one[0] <= newest]
 
 
 def _oldest(due: Sequence[tuple[int, int]], trigger_tokens: int) -> list[tuple[int, int]]:
@@ -136,13 +222,14 @@ def _is_retried_reply(db: apsw.Connection, turns: Sequence[int]) -> bool:
     return _goes_on(db, [sibling for (sibling,) in siblings])
 
 
-def _goes_on(db: apsw.Connection, siblings: Iterable[int]) -> bool:
-    below = descendants(db, siblings)
+def _goes_on(db: apsw.Connection, siblings: Sequence[int]) -> bool:
+    below = set(descendants(db, siblings)).difference(siblings)
     found = row_of(
         db,
         "SELECT 1 FROM turn JOIN json_each(?) ON turn.id = value"
         " WHERE role = 'user' AND recordable"
-        " AND NOT EXISTS (SELECT 1 FROM retired_turn WHERE turn = turn.id) LIMIT 1",
+        " AND NOT EXISTS (SELECT 1 FROM retired_turn WHERE turn = turn.id)"
+        " AND NOT EXISTS (SELECT 1 FROM forgotten_turn WHERE turn = turn.id) LIMIT 1",
         ("[" + ",".join(map(str, below)) + "]",),
     )
     return found is not None
@@ -157,23 +244,70 @@ def _failures(db: apsw.Connection, workspace: int) -> dict[int, tuple[int | None
     return {root: (limit, not_before_ms) for root, limit, not_before_ms in rows}
 
 
-def next_retry_ms(db: apsw.Connection, workspace: int) -> int | None:
-    """Returns when the next conversation comes out of its back-off, None where none is in it."""
+def next_retry_ms(db: apsw.Connection, workspace: int, after_ms: int) -> int | None:
+    """Returns when the next conversation comes out of its back-off, None where none is in it.
+
+    Back-offs that were over at `after_ms` don't count: they have been looked at.
+    """
     found = row_of(
         db,
-        "SELECT min(not_before_ms) FROM failure WHERE workspace = ? AND failures > 0",
-        (workspace,),
+        "SELECT min(not_before_ms) FROM failure"
+        " WHERE workspace = ? AND failures > 0 AND not_before_ms > ?",
+        (workspace, after_ms),
     )
     return None if found is None else found[0]
 
 
-def branches_of_roots(db: apsw.Connection, workspace: int, at_ms: int) -> frozenset[str]:
-    """Returns the branches of the conversations whose back-off is over by `at_ms`."""
-    rows = rows_of(
+def owed_now(db: apsw.Connection, workspace: int, look: Look) -> dict[int, int]:
+    """Returns the turns (with tokens) that a whole look would write now, under way or not."""
+    all_parked = parked(db, workspace)
+    found: dict[int, int] = {}
+    for live in owing_branches(db, workspace, look.session):
+        dues = dues_of(db, workspace, live.tip, all_parked)
+        found.update(dues.due)
+        found.update((turn, tokens) for turn, why, tokens in dues.held if why in look.reasons)
+    return found
+
+
+def left_of(db: apsw.Connection, workspace: int, turns: Iterable[int]) -> int:
+    """Returns how many of `turns` are neither settled nor taken back meanwhile."""
+    found = row_of(
         db,
-        "SELECT branch.name FROM failure JOIN turn ON turn.root = failure.root"
-        " JOIN branch ON branch.tip = turn.id"
-        " WHERE workspace = ? AND failures > 0 AND not_before_ms <= ?",
-        (workspace, at_ms),
+        "SELECT count(*) FROM json_each(?1) WHERE NOT EXISTS (SELECT 1 FROM mark"
+        " WHERE workspace = ?2 AND mark.turn = value AND outcome <> 'parked')"
+        " AND NOT EXISTS (SELECT 1 FROM retired_turn WHERE retired_turn.turn = value)"
+        " AND NOT EXISTS (SELECT 1 FROM forgotten_turn WHERE forgotten_turn.turn = value)",
+        ("[" + ",".join(map(str, turns)) + "]", workspace),
     )
-    return frozenset(name for (name,) in rows)
+    return int(found[0])
+
+
+class Released(msgspec.Struct, frozen=True, kw_only=True):
+    """Branches of conversations whose back-off is over: those fallen silent, and the others."""
+
+    whole: frozenset[str]
+    moved: frozenset[str]
+
+
+def released(db: apsw.Connection, workspace: int, at_ms: int) -> Released:
+    """Returns the branches of the conversations whose back-off is over by `at_ms`."""
+    roots = {
+        root
+        for (root,) in rows_of(
+            db,
+            "SELECT root FROM failure WHERE workspace = ? AND failures > 0 AND not_before_ms <= ?",
+            (workspace, at_ms),
+        )
+    }
+    if not roots:
+        return Released(whole=frozenset(), moved=frozenset())
+    joined = _Joined(db)
+    mine = [
+        live
+        for live in owing_branches(db, workspace)
+        if not roots.isdisjoint(joined.with_root(live.root))
+    ]
+    return Released(
+        whole=frozenset(live.branch_name for live in mine if live.idle_ms is None),
+        moved=frozenset(live.branch_name for live in mine if live.idle_ms is not None),
+    )

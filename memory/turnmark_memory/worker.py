@@ -10,7 +10,6 @@ Nothing here holds a lock while a writer thinks, and nothing an agent does waits
 
 from __future__ import annotations
 
-import random
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
@@ -18,25 +17,29 @@ from typing import Any
 
 import anyio
 import anyio.abc
+import apsw
 import msgspec
 import structlog
 
 from turnmark_events.bus import Bus
 from turnmark_events.errors import Busy, Refused, TurnmarkError
 from turnmark_events.types import Event, TipIdle, TipMoved
+from turnmark_memory.demand import Demand, Flushed
+from turnmark_memory.failing import FIRST_BACKOFF_MS, note_failure
 from turnmark_memory.model import Evidence
 from turnmark_memory.planning import (
     Look,
+    Plan,
     Planned,
-    branches_of_roots,
     next_retry_ms,
+    owed_now,
     plan,
+    released,
 )
 from turnmark_memory.writing import Outcome, Writing
 from turnmark_session_store import SessionStore
-from turnmark_session_store.batches import BatchResult, claim, close_batch, fail, release
+from turnmark_session_store.batches import BatchResult, claim, close_batch, release
 from turnmark_session_store.deadline import DeadlineTimer
-from turnmark_session_store.marks import park
 from turnmark_session_store.owed import owing_branches
 from turnmark_session_store.times import now_ms, to_datetime
 from turnmark_session_store.transaction import Transaction
@@ -44,49 +47,14 @@ from turnmark_session_store.transaction import Transaction
 log = structlog.get_logger(__name__)
 
 CLAIMS_LIMIT = 256
-"""Batches claimed in one transaction; more conversations than that wait for the next look."""
+"""Batches under way at once; more conversations than that wait until some are done."""
 
-_FIRST_BACKOFF_MS = 30_000
-_LONGEST_BACKOFF_MS = 3_600_000
 _FIRST_DISK_PAUSE_MS = 1_000
 """After a failing disk, which nobody announces as well again; doubled up to a minute."""
 
 _LONGEST_DISK_PAUSE_MS = 60_000
-_SMALLEST_FAILURES = 2
-"""A single turn is parked when it failed alone this often: once, and once more after a pause."""
-
-
-class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch that could not be written, and why."""
-
-    session: str
-    branch: str
-    reason: str
-
-
-class Flushed(msgspec.Struct, frozen=True, kw_only=True):
-    """What a flush came to."""
-
-    batches: int
-    turns: int
-    tokens: int
-    blocks: int
-    failures: list[Failure]
-
-
-class _Demand:
-    """A flush under way: where it looks, what it has done, which conversations failed in it."""
-
-    def __init__(self, look: Look, told: Callable[[int], None] = lambda _: None) -> None:
-        self.look = look
-        self.told = told
-        self.failed_roots: set[int] = set()
-        self.parked_tried: set[int] = set()
-        self.batches: list[tuple[Planned, Outcome]] = []
-        self.joined: frozenset[int] | None = None
-        self.running = 0
-        self.error: TurnmarkError | None = None
-        self.finished = anyio.Event()
+_REFUSALS_LIMIT = 5
+"""Looks in a row whose claims were refused: a conversation moves on meanwhile, but not always."""
 
 
 class Worker:
@@ -99,7 +67,7 @@ class Worker:
         workspace_key: int,
         *,
         trigger_tokens: int,
-        first_backoff_ms: int = _FIRST_BACKOFF_MS,
+        first_backoff_ms: int = FIRST_BACKOFF_MS,
         clock: Callable[[], int] = now_ms,
     ) -> None:
         self._store = store
@@ -111,8 +79,11 @@ class Worker:
         self._owner = f"worker-{secrets.token_hex(4)}"
         self._moved: set[str] = set()
         self._silent: set[str] = set()
-        self._demands: list[_Demand] = []
-        self._busy: dict[int, int] = {}
+        self._demands: list[Demand] = []
+        self._running: dict[int, Planned] = {}
+        self._roused = self._looking = False
+        self._refusals = 0
+        self._looked_ms = 0
         self._took_back = False
         self._abandoned: list[int] = []
         self._disk_failures = 0
@@ -152,7 +123,7 @@ class Worker:
 
     def flush_later(self, look: Look) -> None:
         """Asks for a flush without waiting for it."""
-        self._demands.append(_Demand(look))
+        self._demands.append(Demand(look))
         self._rouse()
 
     async def flush(self, look: Look, told: Callable[[int], None] = lambda _: None) -> Flushed:
@@ -164,27 +135,37 @@ class Worker:
         Raises:
             Unavailable: if the disk keeps the worker from looking; all is tried again later.
         """
-        demand = _Demand(look, told)
+        demand = Demand(look, told)
         self._demands.append(demand)
         self._rouse()
         try:
             await demand.finished.wait()
         finally:
-            if demand in self._demands:
-                self._demands.remove(demand)
-        if demand.error is not None and not demand.batches:
-            raise demand.error
-        return _flushed(demand)
+            self._drop(demand)
+        return demand.result()
 
     def statistics(self) -> dict[str, Any]:
         """Returns what the worker is doing."""
         return {
-            "batches_running": len(set(self._busy.values())),
+            "batches_running": len(self._running),
             "last_success": self._last_success,
             "last_failure": self._last_failure,
         }
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Tells whether nothing is under way and nothing waits to be looked at."""
+        return not (
+            self._running
+            or self._moved
+            or self._silent
+            or self._demands
+            or self._roused
+            or self._looking
+        )
+
     def _rouse(self) -> None:
+        self._roused = True
         if self._wake is not None:
             self._wake.set_changed()
 
@@ -200,18 +181,22 @@ class Worker:
         while True:
             try:
                 await self._wake.wait_until(await self._next_retry())
+                self._roused, self._looking = False, True
                 await self._look(tasks)
             except TurnmarkError as error:
                 self._put_off(error)
             else:
                 if self._disk_retry_ms is None:
                     self._disk_failures = 0
+            finally:
+                self._looking = False
 
     async def _next_retry(self) -> datetime | None:
         """Returns when to look without being roused: after the disk's pause or a back-off."""
         if self._disk_retry_ms is not None:
             return to_datetime(self._disk_retry_ms)
-        retry_ms = await self._store.read(lambda db: next_retry_ms(db, self._workspace))
+        after_ms = self._looked_ms
+        retry_ms = await self._store.read(lambda db: next_retry_ms(db, self._workspace, after_ms))
         return None if retry_ms is None else to_datetime(retry_ms)
 
     def _put_off(self, error: TurnmarkError) -> None:
@@ -227,8 +212,7 @@ class Worker:
         self._disk_failures += 1
         self._disk_retry_ms = now_ms() + pause_ms
         for demand in self._demands:
-            demand.error = error
-            demand.finished.set()
+            demand.ends_with(error)
         self._demands.clear()
 
     async def _look(self, tasks: anyio.abc.TaskGroup) -> None:
@@ -268,77 +252,118 @@ class Worker:
         self, moved: set[str], silent: set[str], tasks: anyio.abc.TaskGroup
     ) -> None:
         at_ms = self._clock()
-        silent |= await self._store.read(lambda db: branches_of_roots(db, self._workspace, at_ms))
+        back = await self._store.read(lambda db: released(db, self._workspace, at_ms))
+        self._looked_ms = at_ms
+        silent |= back.whole
+        moved |= back.moved
         if moved or silent:
-            look = Look(moved=frozenset(moved), whole=frozenset(silent))
-            await self._start(look, tasks, None)
-            # Whoever shares a conversation that is busy now is looked at again when it is done.
-            if self._busy:
-                self._moved |= moved
-                self._silent |= silent
+            found = await self._start(
+                Look(moved=frozenset(moved), whole=frozenset(silent)), tasks, None
+            )
+            self._moved |= found.waiting & moved
+            self._silent |= found.waiting & silent
 
     async def _serve_demands(self, tasks: anyio.abc.TaskGroup) -> None:
         for demand in list(self._demands):
             if demand.joined is None:
-                demand.joined = frozenset(self._busy.values())
-            await self._start(demand.look, tasks, demand)
-            if demand.running == 0 and not await self._blocked(demand):
-                self._demands.remove(demand)
+                demand.joined = self._running_in(demand.look)
+                demand.look = await self._bounded(demand.look)
+            found = await self._start(demand.look, tasks, demand)
+            if demand.running == 0 and not found.cut and not await self._blocked(demand):
+                self._drop(demand)
                 demand.finished.set()
 
-    async def _blocked(self, demand: _Demand) -> bool:
+    def _drop(self, demand: Demand) -> None:
+        if demand in self._demands:  # whoever waited for it may be gone meanwhile
+            self._demands.remove(demand)
+
+    async def _bounded(self, look: Look) -> Look:
+        """Returns the look for what is owed now: what is said from now on is another flush's."""
+        if look.within is not None:
+            return look
+        owed = await self._store.read(lambda db: owed_now(db, self._workspace, look))
+        return msgspec.structs.replace(look, within=frozenset(owed))
+
+    def _running_in(self, look: Look) -> frozenset[int]:
+        return frozenset(
+            batch
+            for batch, planned in self._running.items()
+            if look.session in (None, planned.live.session_name)
+        )
+
+    def _busy_roots(self) -> frozenset[int]:
+        return frozenset(root for planned in self._running.values() for root in planned.roots)
+
+    async def _blocked(self, demand: Demand) -> bool:
         """Tells whether a running batch of somebody else keeps the demand from being done.
 
-        One that ran when the flush began does, wherever it is: it may be settled already and not
-        yet to be found by a recall.
+        One that ran in its scope when the flush began does: it may be settled already and not yet
+        to be found by a recall.
         """
-        if not self._busy:
+        if not self._running:
             return False
-        if demand.joined and not demand.joined.isdisjoint(self._busy.values()):
+        if demand.joined and not demand.joined.isdisjoint(self._running):
             return True
-        left = await self._planned(demand.look, demand, busy=set())
-        return any(not planned.roots.isdisjoint(self._busy) for planned in left)
+        left = await self._planned(demand.look, demand, busy=frozenset(), limit=None)
+        busy = self._busy_roots()
+        return any(not planned.roots.isdisjoint(busy) for planned in left.batches)
 
     async def _planned(
-        self, look: Look, demand: _Demand | None, *, busy: set[int]
-    ) -> list[Planned]:
-        passed_over = busy if demand is None else busy | demand.failed_roots
+        self, look: Look, demand: Demand | None, *, busy: frozenset[int], limit: int | None
+    ) -> Plan:
         at_ms = self._clock()
-        found = await self._store.read(
-            lambda db: plan(
+        failed = frozenset[int]() if demand is None else frozenset(demand.failed_roots)
+        tried = frozenset[int]() if demand is None else frozenset(demand.parked_tried)
+
+        def run(db: apsw.Connection) -> Plan:
+            return plan(
                 db,
                 self._workspace,
                 look,
                 trigger_tokens=self._trigger_tokens,
                 at_ms=at_ms,
-                busy_roots=passed_over,
+                busy_roots=busy,
+                failed_roots=failed,
+                tried=tried,
+                limit_batches=limit,
             )
-        )
-        if demand is None:
-            return found
-        return [one for one in found if not demand.parked_tried.issuperset(one.turns)]
 
-    async def _start(self, look: Look, tasks: anyio.abc.TaskGroup, demand: _Demand | None) -> None:
-        planned = (await self._planned(look, demand, busy=set(self._busy)))[:CLAIMS_LIMIT]
-        if not planned:
-            return
-        claimed = await self._store.write(lambda tx: self._claim(tx, planned))
+        return await self._store.read(run)
+
+    async def _start(self, look: Look, tasks: anyio.abc.TaskGroup, demand: Demand | None) -> Plan:
+        """Claims what can be written now and sets it going; returns what it found."""
+        limit = CLAIMS_LIMIT - len(self._running)
+        found = await self._planned(look, demand, busy=self._busy_roots(), limit=limit)
+        if not found.batches:
+            return found
+        claimed, refused = await self._store.write(lambda tx: self._claim(tx, found.batches))
+        await self._set_going(claimed, tasks, demand)
+        return found if not refused else self._refused(found, refused, demand)
+
+    async def _set_going(
+        self,
+        claimed: Sequence[tuple[Planned, int]],
+        tasks: anyio.abc.TaskGroup,
+        demand: Demand | None,
+    ) -> None:
         try:
-            evidence = await self._writing.archive([one for one, _ in claimed])
+            archived = await self._writing.archive([one for one, _ in claimed])
         except TurnmarkError:
             self._abandoned += [batch for _, batch in claimed]
             raise
         self._writing.expect(len(claimed))
-        for (one, batch), turns in zip(claimed, evidence, strict=True):
-            for root in one.roots:
-                self._busy[root] = batch
+        for (one, batch), turns in zip(claimed, archived, strict=True):
+            self._running[batch] = one
             if demand is not None:
-                demand.running += 1
-                demand.parked_tried.update(one.turns)
+                demand.began(one)
             tasks.start_soon(self._write, one, batch, turns, demand)
 
-    def _claim(self, tx: Transaction, planned: Sequence[Planned]) -> list[tuple[Planned, int]]:
+    def _claim(
+        self, tx: Transaction, planned: Sequence[Planned]
+    ) -> tuple[list[tuple[Planned, int]], list[Planned]]:
+        """Claims batches; returns those claimed, and those whose conversation moved on."""
         claimed: list[tuple[Planned, int]] = []
+        refused: list[Planned] = []
         for one in planned:
             try:
                 batch = claim(
@@ -352,59 +377,92 @@ class Worker:
                     writer=self._writing.writer_name,
                 )
             except Busy:
-                continue
-            claimed.append((one, batch))
-        return claimed
+                refused.append(one)
+            else:
+                claimed.append((one, batch))
+        self._refusals = self._refusals + 1 if refused else 0
+        return claimed, refused
+
+    def _refused(self, found: Plan, refused: Sequence[Planned], demand: Demand | None) -> Plan:
+        """Looks again at once at what moved on between the look and the claim, but not for ever."""
+        if self._refusals < _REFUSALS_LIMIT:
+            self._rouse()
+            waiting = found.waiting | {one.live.branch_name for one in refused}
+            return Plan(batches=found.batches, waiting=waiting, cut=True)
+        for one in refused:
+            log.warning("claim_refused", session=one.live.session_name, turns=len(one.turns))
+            if demand is not None:
+                demand.passes_over(one, "another batch of this conversation is under way")
+        return found
 
     async def _write(
         self,
         planned: Planned,
         batch: int,
-        turns: Sequence[Evidence],
-        demand: _Demand | None,
+        turns: Sequence[Evidence] | TurnmarkError,
+        demand: Demand | None,
     ) -> None:
-        outcome = await self._writing.write(planned, batch, turns)
+        if isinstance(turns, TurnmarkError):
+            outcome = self._writing.unarchived(turns)
+        else:
+            outcome = await self._writing.write(planned, batch, turns)
+        parked = False
         try:
-            await self._settle(planned, batch, outcome)
+            parked = await self._settle(planned, batch, outcome)
         except TurnmarkError as error:
             self._abandon(planned, batch, error.message)
             outcome = Outcome(reason=error.message, problem=True)
-        for root in planned.roots:
-            self._busy.pop(root, None)
-        if outcome.problem:
-            if demand is not None:
-                demand.failed_roots |= planned.roots
-        else:
+        del self._running[batch]
+        if not outcome.problem:
             self._last_success = datetime.now(UTC)
+        if parked or not outcome.problem:
             # Again while a full batch is owed; what was to be written whole still is.
-            self._moved.add(planned.live.branch_name)
+            again = self._silent if planned.goes_on and demand is None else self._moved
+            again.add(planned.live.branch_name)
         if demand is not None:
-            demand.batches.append((planned, outcome))
-            demand.running -= 1
-            demand.told(sum(len(one.turns) for one, _ in demand.batches))
+            demand.ended(planned, outcome, parked=parked or planned.parked)
         self._rouse()
 
-    async def _settle(self, planned: Planned, batch: int, outcome: Outcome) -> None:
-        """Settles what needed no install, or notes a failure; an install has settled the rest."""
+    async def _settle(self, planned: Planned, batch: int, outcome: Outcome) -> bool:
+        """Settles what needed no install, or notes a failure; an install has settled the rest.
+
+        Tells whether the batch's only turn was parked.
+        """
         if outcome.journalled:
             self._abandon(planned, batch, outcome.reason or "the install is not finished")
         elif outcome.problem:
-            self._failed(outcome.reason or "the writer failed")
-            alone = len(planned.turns) == 1
-            await self._store.write(lambda tx: self._note_failure(tx, batch, planned, outcome))
-            log.warning(
-                "batch_failed",
-                session=planned.live.session_name,
-                turns=len(planned.turns),
-                alone=alone,
-                reason=outcome.reason,
-            )
+            return await self._fail(planned, batch, outcome)
         elif outcome.nothing:
             result = BatchResult(batch=batch, outcome="nothing", blocks=[], reason=outcome.reason)
             await self._store.write(lambda tx: close_batch(tx, result))
         elif await self._writing.are_taken_back(planned.turns):
             # Between the last look at them and their settling: their blocks stand and must go.
             self._took_back = True
+        return False
+
+    async def _fail(self, planned: Planned, batch: int, outcome: Outcome) -> bool:
+        self._failed(outcome.reason or "the writer failed")
+
+        def note(tx: Transaction) -> bool:
+            return note_failure(
+                tx,
+                self._workspace,
+                batch,
+                planned,
+                outcome,
+                writer=self._writing.writer_name,
+                first_backoff_ms=self._first_backoff_ms,
+            )
+
+        parked = await self._store.write(note)
+        log.warning(
+            "batch_failed",
+            session=planned.live.session_name,
+            turns=len(planned.turns),
+            parked=parked,
+            reason=outcome.reason,
+        )
+        return parked
 
     def _abandon(self, planned: Planned, batch: int, reason: str) -> None:
         """Leaves the end of a batch to a later look: the disk allows none now."""
@@ -415,35 +473,6 @@ class Worker:
         if self._disk_retry_ms is None:
             self._disk_retry_ms = now_ms() + _FIRST_DISK_PAUSE_MS
 
-    def _note_failure(
-        self, tx: Transaction, batch: int, planned: Planned, outcome: Outcome
-    ) -> None:
-        reason = outcome.reason or "the writer failed"
-        half = max(1, len(planned.turns) // 2)
-        failures = fail(
-            tx,
-            batch,
-            reason,
-            not_before_ms=tx.at_ms,
-            limit_turns=half if outcome.counts else None,
-        )
-        pause = min(self._first_backoff_ms * 2 ** min(failures - 1, 16), _LONGEST_BACKOFF_MS)
-        pause = round(pause * random.uniform(0.8, 1.2))  # noqa: S311  jitter, not a secret
-        tx.execute(
-            "UPDATE failure SET not_before_ms = ? WHERE workspace = ? AND root = ?",
-            (tx.at_ms + pause, self._workspace, planned.live.root),
-        )
-        if (
-            outcome.counts
-            and len(planned.turns) == 1
-            and _failed_alone(tx, planned) >= (_SMALLEST_FAILURES)
-        ):
-            park(tx, self._workspace, planned.turns, "failed", self._writing.writer_name)
-            tx.execute(
-                "DELETE FROM failure WHERE workspace = ? AND root = ?",
-                (self._workspace, planned.live.root),
-            )
-
     def _failed(self, reason: str) -> None:
         self._last_failure = (datetime.now(UTC), reason)
 
@@ -451,33 +480,3 @@ class Worker:
 def _release_all(tx: Transaction, batches: Sequence[int]) -> None:
     for batch in batches:
         release(tx, batch)
-
-
-def _failed_alone(tx: Transaction, planned: Planned) -> int:
-    """Returns in how many batches of its own the turn was given to a writer, this one included."""
-    return int(
-        tx.value(
-            "SELECT count(*) FROM batch_turn AS mine WHERE turn = ? AND NOT EXISTS"
-            " (SELECT 1 FROM batch_turn WHERE batch = mine.batch AND turn <> mine.turn)",
-            (planned.turns[0],),
-        )
-    )
-
-
-def _flushed(demand: _Demand) -> Flushed:
-    good = [(one, outcome) for one, outcome in demand.batches if not outcome.problem]
-    return Flushed(
-        batches=len(demand.batches),
-        turns=sum(len(one.turns) for one, _ in good),
-        tokens=sum(one.tokens for one, _ in good),
-        blocks=len({block for _, outcome in good for block in outcome.blocks}),
-        failures=[
-            Failure(
-                session=one.live.session_name,
-                branch=one.live.branch_name,
-                reason=outcome.reason or "the writer failed",
-            )
-            for one, outcome in demand.batches
-            if outcome.problem
-        ],
-    )

@@ -8,7 +8,7 @@ install.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 
 import anyio
@@ -17,7 +17,7 @@ import apsw
 import msgspec
 import structlog
 
-from turnmark_events.errors import TurnmarkError
+from turnmark_events.errors import Refused, TurnmarkError
 from turnmark_memory.compose import Done, Work
 from turnmark_memory.evidence import load_evidence
 from turnmark_memory.index_schema import Filters
@@ -52,12 +52,16 @@ _SHOWN_BLOCKS = 24
 """Blocks that a writer is shown beside a batch: the prompt does not grow with the memory."""
 
 _SHOWN_PER_TURN = 4
+_SHOWN_TOPICS = 200
 _QUERY_CHARACTERS = 1_000
 _SIDE_BY_SIDE = 4
 """Writers at work at the same time; a model's endpoint rarely likes more."""
 
-_LINGER_SECONDS = 1.0
-"""How long a finished answer waits for neighbours that are still being distilled."""
+_LINGER_SECONDS = 0.5
+"""A finished answer waits for neighbours while one comes at least this often, ..."""
+
+_LONGEST_LINGER_SECONDS = 5.0
+"""... but no longer than this in all."""
 
 _GROUP_LIMIT = 256
 
@@ -98,6 +102,11 @@ class _Entry:
         self.done: Done | None = None
         self.error: TurnmarkError | None = None
 
+    @property
+    def is_done(self) -> bool:
+        """Tells whether an install took it up, for good or ill."""
+        return self.done is not None or self.error is not None
+
 
 class Writing:
     """Takes claimed batches from evidence to installed blocks."""
@@ -129,13 +138,35 @@ class Writing:
         """The name that marks record."""
         return self._writer.name
 
-    async def archive(self, planned: Sequence[Planned]) -> list[tuple[Evidence, ...]]:
-        """Puts the turns of claimed batches into `sources/`; returns them with final labels."""
+    async def archive(
+        self, planned: Sequence[Planned]
+    ) -> list[tuple[Evidence, ...] | TurnmarkError]:
+        """Puts the turns of claimed batches into `sources/`; returns them with final labels.
+
+        Where a session's file can't be used, its batches get the reason instead.
+
+        Raises:
+            Unavailable: if the disk fails.
+        """
         loaded = await self._store.read(
             lambda db: [load_evidence(db, one.turns, mask=self._mask) for one in planned]
         )
         failpoint("batch.claimed")
-        return await anyio.to_thread.run_sync(self._archive, loaded)
+        try:
+            return [*await anyio.to_thread.run_sync(self._archive, loaded)]
+        except Refused:
+            return await anyio.to_thread.run_sync(self._archive_each, loaded)
+
+    def _archive_each(
+        self, loaded: Sequence[Sequence[Evidence]]
+    ) -> list[tuple[Evidence, ...] | TurnmarkError]:
+        found: list[tuple[Evidence, ...] | TurnmarkError] = []
+        for batch in loaded:
+            try:
+                found += self._archive([batch])
+            except Refused as error:
+                found.append(error)
+        return found
 
     def _archive(self, loaded: Sequence[Sequence[Evidence]]) -> list[tuple[Evidence, ...]]:
         turns = [turn for batch in loaded for turn in batch]
@@ -168,6 +199,11 @@ class Writing:
             return outcome
         return await self._join_install(outcome)
 
+    def unarchived(self, error: TurnmarkError) -> Outcome:
+        """Returns the outcome of a batch that `archive` had no place for; in place of `write`."""
+        self._arrive()
+        return Outcome(problem=True, reason=error.message)
+
     def _arrive(self) -> None:
         self._expected -= 1
         self._arrived.set()
@@ -180,19 +216,47 @@ class Writing:
             return Outcome(nothing=True, reason="reply_retried")
         if not turns:
             return Outcome(nothing=True, reason="taken back meanwhile")
-        asked = Batch(
-            turns=tuple(turns),
-            blocks=await anyio.to_thread.run_sync(self._blocks_for, turns),
-            topics=tuple((row.topic, row.about) for row in self._shelf.index.topics(limit=200)),
-        )
         async with self._limiter:
+            asked = await anyio.to_thread.run_sync(self._asked, turns)
             try:
-                answer = await self._writer.write(asked)
-                judged = await self._judge(planned, asked, answer)
+                judged = await self._judge(planned, asked, await self._answer(asked))
             except WriterFailed as error:
-                return Outcome(problem=True, counts=True, reason=error.reason)
+                return Outcome(problem=True, counts=not error.transport, reason=error.reason)
         failpoint("batch.written")
         return await self._entry(planned, batch, asked, judged)
+
+    def _asked(self, turns: Sequence[Evidence]) -> Batch:
+        topics = self._shelf.index.topics(limit=_SHOWN_TOPICS)
+        return Batch(
+            turns=tuple(turns),
+            blocks=self._blocks_for(turns),
+            topics=tuple((row.topic, row.about) for row in topics),
+        )
+
+    async def _answer(self, asked: Batch) -> Answer:
+        try:
+            return await self._writer.write(asked)
+        except TurnmarkError:
+            raise
+        except Exception as error:  # a writer's own bug must not end the daemon
+            log.exception("writer_broke", writer=self._writer.name)
+            raise WriterFailed(f"{type(error).__name__} in the writer") from error
+
+    async def _repaired(
+        self,
+        repair: Callable[..., Awaitable[Answer]],
+        asked: Batch,
+        answer: Edits,
+        judged: Validated,
+    ) -> Answer:
+        reasons = [rejection.reason for rejection in judged.rejections]
+        try:
+            return await repair(asked, answer, reasons)
+        except TurnmarkError:
+            raise
+        except Exception as error:  # as above
+            log.exception("writer_broke", writer=self._writer.name)
+            raise WriterFailed(f"{type(error).__name__} in the writer") from error
 
     async def _judge(self, planned: Planned, asked: Batch, answer: Answer) -> Validated | Nothing:
         """Validates an answer; one that is rejected goes back once with the reasons."""
@@ -201,8 +265,7 @@ class Writing:
         judged = await self._validate(planned, asked, answer)
         repair = getattr(self._writer, "repair", None)
         if judged.rejections and repair is not None:
-            reasons = [rejection.reason for rejection in judged.rejections]
-            again = await repair(asked, answer, reasons)
+            again = await self._repaired(repair, asked, answer, judged)
             return (
                 again if isinstance(again, Nothing) else await self._validate(planned, asked, again)
             )
@@ -239,15 +302,20 @@ class Writing:
 
     async def _standing(self, edits: Sequence[Edit]) -> tuple[Edit, ...]:
         """Leaves out edits that rest only on turns taken back while the writer thought."""
-        cited = {label for edit in edits for label in _cites(edit)}
-        turns = dict(zip(cited, (self._shelf.index.turn(label) for label in cited), strict=True))
-        known = {label: turn for label, turn in turns.items() if turn is not None}
-        refs = [(turn.namespace, turn.id) for turn in known.values()]
+        cited = [label for edit in edits for label in _cites(edit)]
+        known = await anyio.to_thread.run_sync(self._refs_by_label, cited)
+        refs = list(known.values())
         fallen = await self._store.read(lambda db: _taken_back(db, refs))
-        gone = {label for label, turn in known.items() if (turn.namespace, turn.id) in fallen}
+        gone = {label for label, ref in known.items() if ref in fallen}
         return tuple(
             edit for edit in edits if not _cites(edit) or not gone.issuperset(_cites(edit))
         )
+
+    def _refs_by_label(self, labels: Iterable[str]) -> dict[str, tuple[str, str]]:
+        turns = {label: self._shelf.index.turn(label) for label in labels}
+        return {
+            label: (turn.namespace, turn.id) for label, turn in turns.items() if turn is not None
+        }
 
     def _blocks_for(self, turns: Sequence[Evidence]) -> tuple[ShownBlock, ...]:
         """Returns the blocks that the turns may concern, best first, a bounded number."""
@@ -264,21 +332,26 @@ class Writing:
         self._ready.append(entry)
         self._arrive()
         async with self._leading:
-            if entry.done is None and entry.error is None:
+            if not entry.is_done:
                 await self._linger()
+            while not entry.is_done:
                 await self._install_ready()
         if entry.error is not None:
             journalled = isinstance(entry.error, InstallUnfinished)
             return Outcome(problem=True, journalled=journalled, reason=entry.error.message)
-        done = entry.done or Done(blocks=(), problem="the install did not take it up")
+        done = entry.done or Done(blocks=())
         if done.problem is not None:
-            return Outcome(problem=True, counts=True, reason=done.problem)
+            return Outcome(problem=True, counts=done.at_fault, reason=done.problem)
         return Outcome(blocks=done.blocks)
 
     async def _linger(self) -> None:
-        with anyio.move_on_after(self._linger_seconds):
+        """Waits for neighbours that are about to have an answer too; a slow writer's are not."""
+        with anyio.move_on_after(_LONGEST_LINGER_SECONDS):
             while self._expected > 0 and len(self._ready) < _GROUP_LIMIT:
-                await self._arrived.wait()
+                with anyio.move_on_after(self._linger_seconds) as pause:
+                    await self._arrived.wait()
+                if pause.cancelled_caught:
+                    return
 
     async def _install_ready(self) -> None:
         group, self._ready = self._ready[:_GROUP_LIMIT], self._ready[_GROUP_LIMIT:]

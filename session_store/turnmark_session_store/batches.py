@@ -296,16 +296,21 @@ def fail(
 
 
 def _forget_failures(tx: Transaction, workspace: int, turns: Sequence[int]) -> None:
-    """A success lets the next batch grow again: its bound doubles until it is none."""
+    """A success lets the next batch grow again, until it is bounded no more.
+
+    Not the first one after a failure: half of a failed batch went well, so the other half is what
+    fails, and it is to be halved as it is.
+    """
     for root in _roots(tx, turns):
         tx.execute(
-            "UPDATE failure SET failures = 0, not_before_ms = 0, limit_turns = limit_turns * 2"
-            " WHERE workspace = ? AND root = ?",
+            "DELETE FROM failure WHERE workspace = ? AND root = ?"
+            " AND (limit_turns IS NULL OR (failures = 0 AND limit_turns >= 64))",
             (workspace, root),
         )
         tx.execute(
-            "DELETE FROM failure WHERE workspace = ? AND root = ?"
-            " AND (limit_turns IS NULL OR limit_turns >= 64)",
+            "UPDATE failure SET not_before_ms = 0, failures = 0,"
+            " limit_turns = CASE WHEN failures = 0 THEN limit_turns * 2 ELSE limit_turns END"
+            " WHERE workspace = ? AND root = ?",
             (workspace, root),
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -58,16 +59,22 @@ class LiveTip(msgspec.Struct, frozen=True, kw_only=True):
     root: int
 
 
-def live_branches(db: apsw.Connection, session: str | None = None) -> list[LiveTip]:
-    """Returns all live branches, or a session's: its head's branch first, then by age."""
+def live_branches(
+    db: apsw.Connection, session: str | None = None, names: Iterable[str] | None = None
+) -> list[LiveTip]:
+    """Returns all live branches, or a session's, or those of `names`.
+
+    A session's are together: its head's branch first, then by age.
+    """
     rows = rows_of(
         db,
         "SELECT branch.id, branch.name, session.id, session.name, tip, session.head = tip,"
         " idle_ms, root FROM branch JOIN session ON session.id = branch.session"
         " JOIN turn ON turn.id = tip"
         f" WHERE {LIVE_BRANCH} AND (?1 IS NULL OR session.name = ?1)"
+        " AND (?2 IS NULL OR branch.name IN (SELECT value FROM json_each(?2)))"
         " ORDER BY session.id, branch.id = session.head_branch DESC, branch.id",
-        (session,),
+        (session, None if names is None else json.dumps(sorted(names))),
     )
     return [
         LiveTip(

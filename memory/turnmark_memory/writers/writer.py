@@ -12,15 +12,18 @@ class WriterFailed(Unavailable):
     """A writer gave no usable answer; the batch stays owed.
 
     `reason` is one short word or phrase (`timeout`, `malformed`, ...) that goes into logs, marks
-    and the answer of a flush. It is never the text of a turn.
+    and the answer of a flush. It is never the text of a turn. `transport` says that no answer came
+    at all (nobody listens, no quota is left), so that the batch can't be at fault: it is offered
+    again as it is, not halved.
     """
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, *, transport: bool = False) -> None:
         super().__init__(
             f"The writer gave no usable answer ({reason}); its turns stay owed.",
             reason=reason,
         )
         self.reason = reason
+        self.transport = transport
 
 
 class Writer(Protocol):
