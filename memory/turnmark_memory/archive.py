@@ -14,10 +14,12 @@ Safe to call from several threads, one call at a time runs. Everything here bloc
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 
+import apsw
 import msgspec
 import structlog
 
@@ -69,7 +71,7 @@ class Archive:
         # Files written anew since the start; tells a scan that its offset is no longer good.
         self._rewrites = 0
         self._map = SourceMap(workspace.root)
-        with durable.disk_errors("open the archive"):
+        with _disk_errors("open the archive"):
             self._erase_displaced()
             self.refresh()
 
@@ -100,7 +102,7 @@ class Archive:
         Raises:
             Unavailable: if the disk fails; what was written of it will be found, not doubled.
         """
-        with self._mutex, durable.disk_errors("archive turns"):
+        with self._mutex, _disk_errors("archive turns"):
             self._refresh_targets(turns)
             found: dict[tuple[str, str], SourceLine] = {}
             fresh: dict[str, list[ArchivedTurn]] = {}
@@ -136,7 +138,7 @@ class Archive:
 
     def read(self, label: str) -> ArchivedTurn | None:
         """Returns the archived turn; None if the label is unknown or forgotten."""
-        with self._mutex, durable.disk_errors("read the archive"):
+        with self._mutex, _disk_errors("read the archive"):
             place = self._map.by_label(label)
             turn = self._read_place(place)
             if place is not None and (turn is None or turn.label != label):
@@ -166,7 +168,7 @@ class Archive:
         Raises:
             Unavailable: if the disk fails; a repetition goes on.
         """
-        with self._mutex, durable.disk_errors("erase from the archive"):
+        with self._mutex, _disk_errors("erase from the archive"):
             self.refresh()
             by_path: dict[str, set[int]] = {}
             for label in set(labels):
@@ -329,6 +331,18 @@ class Archive:
                     _overwrite(staging_fd, name)
                     os.unlink(name, dir_fd=staging_fd)
             os.fsync(staging_fd)
+
+
+@contextlib.contextmanager
+def _disk_errors(doing: str) -> Generator[None, None, None]:
+    """Turns errors of the files and of the map beside them into ours; see `durable.disk_errors`."""
+    with durable.disk_errors(doing):
+        try:
+            yield
+        except apsw.Error as error:
+            raise Unavailable(
+                f"Could not {doing}: {error}. Free space or fix permissions, then try again."
+            ) from error
 
 
 def _overwrite(dir_fd: int, name: str) -> None:
