@@ -211,11 +211,12 @@ def place_line(
         placed = place_turn(tx, session, namespace_of(tx, session), turn, previous, caller=caller)
         if placed.new and replaced is not None:
             line.superseded[replaced] = placed.turn
-        if placed.retired and restore:
-            line.restored = bool(restore_path(tx, placed.turn)) or line.restored
         _drop_partial(tx, session, placed.id)
         line.placed.append(placed)
         previous = placed.turn
+    if restore:
+        retired = [placed.turn for placed in line.placed if placed.retired]
+        line.restored = bool(restore_path(tx, *retired)) or line.restored
     return line
 
 

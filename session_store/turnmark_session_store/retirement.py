@@ -52,13 +52,13 @@ def retire(tx: Transaction, turns: Iterable[int]) -> list[int]:
     return retired
 
 
-def restore_path(tx: Transaction, turn: int) -> list[int]:
-    """Restores `turn` and its retired ancestors over all parents; returns them, oldest first.
+def restore_path(tx: Transaction, *turns: int) -> list[int]:
+    """Restores `turns` and their retired ancestors over all parents; returns them, oldest first.
 
     What was settled is owed again (`parked`, reason `restored`), and so is what was never settled
     but lies below a settled descendant: no mark may claim more than is true.
     """
-    restored = _retired_path(tx, turn)
+    restored = _retired_path(tx, turns)
     for found in restored:
         tx.execute("DELETE FROM retired_turn WHERE turn = ?", (found,))
     if restored:
@@ -66,10 +66,10 @@ def restore_path(tx: Transaction, turn: int) -> list[int]:
     return restored
 
 
-def _retired_path(tx: Transaction, turn: int) -> list[int]:
-    """Returns the retired ancestors-or-selves of `turn`, walking only while turns are retired."""
+def _retired_path(tx: Transaction, turns: Sequence[int]) -> list[int]:
+    """Returns the retired ancestors-or-selves of `turns`, walking only while turns are retired."""
     seen: set[int] = set()
-    queue = [turn]
+    queue = list(turns)
     while queue:
         candidate = queue.pop()
         if candidate in seen or not tx.row(

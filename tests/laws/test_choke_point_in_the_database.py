@@ -105,12 +105,12 @@ async def test_a_row_that_says_something_else_does_not_help(
     raw: apsw.Connection, session: int, branch: int, old: str, new: int
 ) -> None:
     """Each of the four must agree with the move."""
-    with pytest.raises(apsw.ConstraintError, match="only with its event row"), raw:
-        raw.execute(
-            "INSERT INTO event (at_ms, type, session, branch, old, new, body)"
-            f" SELECT 0, 'TipMoved', ?, ?, {old}, ?, x'' FROM branch WHERE id = 1",
-            (session, branch, new),
-        )
+    raw.execute(
+        "INSERT INTO event (at_ms, type, session, branch, old, new, body)"
+        f" SELECT 0, 'TipMoved', ?, ?, {old}, ?, x'' FROM branch WHERE id = 1",
+        (session, branch, new),
+    )
+    with pytest.raises(apsw.ConstraintError, match="only with its event row"):
         raw.execute("UPDATE branch SET tip = 1, move = last_insert_rowid() WHERE id = 1")
 
 

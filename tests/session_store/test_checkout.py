@@ -61,7 +61,7 @@ async def test_checkout_wants_a_live_turn_of_the_session(stage: Stage) -> None:
 
 
 async def test_restore_makes_a_branch(stage: Stage) -> None:
-    """null → turn; the branch that was rewound stays where it is."""
+    """Null → turn; the branch that was rewound stays where it is."""
     await stage.append("a", "b", "c")
     await stage.rewind("a")
     before = stage.seq
@@ -73,7 +73,7 @@ async def test_restore_makes_a_branch(stage: Stage) -> None:
 
 
 async def test_rewind_retires_what_came_after(stage: Stage) -> None:
-    """tip → X, head → X; the count is of what no live branch reaches now."""
+    """Tip → X, head → X; the count is of what no live branch reaches now."""
     main = (await stage.append("a", "b", "c", "d")).branch
     before = stage.seq
     answer = await stage.rewind("b")
@@ -321,7 +321,7 @@ async def test_closing_moves_nothing(stage: Stage) -> None:
 
 
 async def test_forking_a_session_takes_a_branch_and_the_head(stage: Stage) -> None:
-    """null → that turn; without a turn it is the other's head."""
+    """Null → that turn; without a turn it is the other's head."""
     await stage.append("a", "b", "c")
     before = stage.seq
     opened = await stage.open("t", forked_from=("s", "b"))
