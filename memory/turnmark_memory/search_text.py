@@ -92,6 +92,14 @@ _COMMON_WORD_LIST = """
 _COMMON_WORDS = frozenset(_COMMON_WORD_LIST.split())
 """Words so general that sharing them says little, and missing them says little as well."""
 
+_ANSWERED_BY = {
+    "live": ("move", "reloc", "resid"),
+    "resid": ("live", "move", "reloc"),
+    "住在": ("搬到", "搬去", "搬家"),
+}
+"""Stems and pairs of a question that people answer in other words: who is asked where they live
+says that they moved. One way only, as a question about a move is not about living somewhere."""
+
 _HAN_FUNCTION_WORDS = re.compile(
     "为什么|為什麼|什么时候|什麼時候|什么|什麼|怎么样|怎麼樣|怎么|怎麼|怎样|怎樣|如何|哪里|哪裡|哪儿|哪兒|哪个|哪個|哪些|哪"
     "|多少|多久|几个|幾個|是不是|有没有|有沒有|是否|请问|請問|告诉|告訴|一下|一个|一個|我们|我們|你们|你們|他们|他們|她们|她們"
@@ -273,7 +281,8 @@ def _units(plain: str, names: frozenset[str]) -> Iterator[Unit]:
         if run:
             yield from _run_units(run)
         elif word not in _FUNCTION_WORDS:
-            yield Unit(full=(_stem(word),), common=word in _COMMON_WORDS, name=word in names)
+            full = _with_answers((_stem(word),))
+            yield Unit(full=full, common=word in _COMMON_WORDS, name=word in names)
 
 
 def _run_units(run: str) -> Iterator[Unit]:
@@ -298,4 +307,8 @@ def _character_unit(part: str, i: int) -> Unit:
     if len(around) == 1:
         return Unit(full=(around,))
     pairs = tuple(_pairs(around))
-    return Unit(full=pairs, half=(part[i],), common=any(p in _COMMON_WORDS for p in pairs))
+    return Unit(full=_with_answers(pairs), half=(part[i],), common=any(p in _COMMON_WORDS for p in pairs))
+
+
+def _with_answers(terms: tuple[str, ...]) -> tuple[str, ...]:
+    return terms + tuple(one for term in terms for one in _ANSWERED_BY.get(term, ()))

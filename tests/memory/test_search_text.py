@@ -124,3 +124,22 @@ def test_a_question_of_a_hundred_thousand_characters_is_cut_not_refused() -> Non
 def test_names_fold_alike() -> None:
     """Width and case of a name don't matter."""
     assert fold(" ＤＡＮＡ ") == fold("dana")
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Where do I live?", "I moved to Porto in March."),
+        ("where does she reside", "She relocated to Bergen."),
+        ("我住在哪里", "我上个月搬到了上海。"),
+    ],
+)
+def test_meets_answers_in_other_words(question: str, answer: str) -> None:
+    """A question about living somewhere is spoken about by who moved there."""
+    terms = set(terms_of(answer))
+    assert any(terms & set(unit.full) for unit in query_of(question).units)
+
+
+def test_asks_about_a_move_alone() -> None:
+    """A question about a move is not one about living somewhere."""
+    assert "live" not in query_of("when did I move?").terms
