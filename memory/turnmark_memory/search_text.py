@@ -307,7 +307,9 @@ def _character_unit(part: str, i: int) -> Unit:
     if len(around) == 1:
         return Unit(full=(around,))
     pairs = tuple(_pairs(around))
-    return Unit(full=_with_answers(pairs), half=(part[i],), common=any(p in _COMMON_WORDS for p in pairs))
+    return Unit(
+        full=_with_answers(pairs), half=(part[i],), common=any(p in _COMMON_WORDS for p in pairs)
+    )
 
 
 def _with_answers(terms: tuple[str, ...]) -> tuple[str, ...]:
