@@ -43,6 +43,7 @@ from turnmark_memory.requests import (
 )
 from turnmark_memory.shelf import Shelf
 from turnmark_memory.showing import Shown, show
+from turnmark_memory.taking_back import TakingBack
 from turnmark_memory.topic_listing import TopicList, list_topics
 from turnmark_memory.worker import Worker
 from turnmark_memory.workspace import RevisionStamp, UnreadableRevision, Workspace
@@ -116,7 +117,10 @@ class Memory:
         self._writing = Writing(
             store, shelf, self.installer, writer, mask_on_exit=settings.mask_on_exit
         )
-        self.worker = Worker(store, self._writing, key, trigger_tokens=settings.trigger_tokens)
+        self._taking_back = TakingBack(store, shelf, self.installer)
+        self.worker = Worker(
+            store, self._writing, self._taking_back, key, trigger_tokens=settings.trigger_tokens
+        )
         self._recall = Recall(shelf.index, StoreRelations(store), count)
         self._context = Context(self._recall, self._read_core, count)
         self._night: NightClock | None = None
@@ -373,7 +377,7 @@ class Memory:
 
     async def forgotten(self, turns: list[int]) -> None:
         """Erases turns that the store has forgotten from sources, index and blocks."""
-        await self._writing.erase(turns)
+        await self._taking_back.erase(turns)
         await self.installer.rebuild_core()
 
     def statistics(self) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from turnmark_memory.planning import (
     plan,
     released,
 )
+from turnmark_memory.taking_back import TakingBack
 from turnmark_memory.writing import Outcome, Writing
 from turnmark_session_store import SessionStore
 from turnmark_session_store.batches import BatchResult, claim, close_batch, release
@@ -64,6 +65,7 @@ class Worker:
         self,
         store: SessionStore,
         writing: Writing,
+        taking_back: TakingBack,
         workspace_key: int,
         *,
         trigger_tokens: int,
@@ -72,6 +74,7 @@ class Worker:
     ) -> None:
         self._store = store
         self._writing = writing
+        self._taking_back = taking_back
         self._workspace = workspace_key
         self._trigger_tokens = trigger_tokens
         self._first_backoff_ms = first_backoff_ms
@@ -84,7 +87,6 @@ class Worker:
         self._roused = self._looking = False
         self._refusals = 0
         self._looked_ms = 0
-        self._took_back = False
         self._abandoned: list[int] = []
         self._disk_failures = 0
         self._disk_retry_ms: int | None = None
@@ -112,8 +114,6 @@ class Worker:
             self._silent.add(event.branch)
         elif isinstance(event, TipMoved):
             self._moved.add(event.branch)
-            if event.cause in ("rewind", "delete", "supersede", "import"):
-                self._took_back = True
         self._rouse()
 
     def look_whole(self, branches: Iterable[str]) -> None:
@@ -171,7 +171,6 @@ class Worker:
 
     async def _look_at_start(self) -> None:
         """Notes every branch that owes; whole those whose silence was said before the restart."""
-        self._took_back = True
         for live in await self._store.read(lambda db: owing_branches(db, self._workspace)):
             (self._moved if live.idle_ms is not None else self._silent).add(live.branch_name)
         self._rouse()
@@ -217,36 +216,33 @@ class Worker:
 
     async def _look(self, tasks: anyio.abc.TaskGroup) -> None:
         self._disk_retry_ms = None
-        moved, silent, took_back = self._moved, self._silent, self._took_back
-        self._moved, self._silent, self._took_back = set(), set(), False
+        moved, silent = self._moved, self._silent
+        self._moved, self._silent = set(), set()
         try:
-            await self._clear_up(took_back=took_back)
+            await self._clear_up()
             await self._write_noted(moved, silent, tasks)
             await self._serve_demands(tasks)
         except TurnmarkError:
             self._moved |= moved
             self._silent |= silent
-            self._took_back |= took_back
             raise
 
-    async def _clear_up(self, *, took_back: bool) -> None:
+    async def _clear_up(self) -> None:
         """Ends what the disk kept from being ended; takes out what rests on nothing any more."""
         await self._writing.catch_up()
         if self._abandoned:
             batches = list(self._abandoned)
             await self._store.write(lambda tx: _release_all(tx, batches))
             self._abandoned = [batch for batch in self._abandoned if batch not in batches]
-        if took_back:
-            await self._retire_taken_back()
+        await self._retire_taken_back()
 
     async def _retire_taken_back(self) -> None:
         try:
-            await self._writing.retire_taken_back()
+            await self._taking_back.look()
         except Refused as error:
             # A topic that can't be used must not keep the others from being written.
             self._failed(error.message)
             log.warning("retirement_refused", reason=error.message)
-            self._took_back = True
 
     async def _write_noted(
         self, moved: set[str], silent: set[str], tasks: anyio.abc.TaskGroup
@@ -408,6 +404,8 @@ class Worker:
             outcome = await self._writing.write(planned, batch, turns)
         parked = False
         try:
+            # Between the last look at them and their settling: what stands of them must go.
+            await self._taking_back.check(planned.turns)
             parked = await self._settle(planned, batch, outcome)
         except TurnmarkError as error:
             self._abandon(planned, batch, error.message)
@@ -435,9 +433,6 @@ class Worker:
         elif outcome.nothing:
             result = BatchResult(batch=batch, outcome="nothing", blocks=[], reason=outcome.reason)
             await self._store.write(lambda tx: close_batch(tx, result))
-        elif await self._writing.are_taken_back(planned.turns):
-            # Between the last look at them and their settling: their blocks stand and must go.
-            self._took_back = True
         return False
 
     async def _fail(self, planned: Planned, batch: int, outcome: Outcome) -> bool:

@@ -8,7 +8,7 @@ install.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 import anyio
@@ -30,21 +30,19 @@ from turnmark_memory.model import (
     Edits,
     Evidence,
     Nothing,
-    Retire,
     Revise,
     ShownBlock,
     Split,
 )
 from turnmark_memory.planning import Planned
-from turnmark_memory.relations import keys_of, on_sibling
-from turnmark_memory.revisions import scrub_records
+from turnmark_memory.relations import TurnRef, on_sibling
 from turnmark_memory.search_text import query_of
 from turnmark_memory.shelf import Shelf
+from turnmark_memory.taking_back import forgotten_refs, taken_back_refs
 from turnmark_memory.validate import Relations, Validated, validate
 from turnmark_memory.writers.writer import Writer, WriterFailed
 from turnmark_session_store import SessionStore
 from turnmark_session_store.failpoints import failpoint
-from turnmark_session_store.queries import row_of, rows_of
 
 log = structlog.get_logger(__name__)
 
@@ -293,29 +291,35 @@ class Writing:
             return Outcome(nothing=True, reason=judged.reason)
         if judged.rejections:
             return Outcome(problem=True, counts=True, reason=judged.rejections[0].reason)
-        standing = await self._standing(judged.edits)
+        refs = await anyio.to_thread.run_sync(self._refs_cited, asked, judged.edits)
+        if await self._store.read(lambda db: forgotten_refs(db, list(refs.values()))):
+            # Its words may be in any edit: the batch is offered again without them.
+            return Outcome(problem=True, reason="turns of the batch were forgotten meanwhile")
+        standing = await self._standing(judged.edits, refs)
         if not standing:
             return _empty(judged)
         name = "/".join([self._shelf.workspace.id, *(turn.label for turn in asked.turns)])
         work = Work(name=name, edits=standing)
         return _Entry(BatchWork(batch=batch, work=work, turns=len(planned.turns)))
 
-    async def _standing(self, edits: Sequence[Edit]) -> tuple[Edit, ...]:
+    def _refs_cited(self, asked: Batch, edits: Sequence[Edit]) -> dict[str, TurnRef]:
+        """Returns (namespace, id) by label of the batch's turns and of all that the edits cite."""
+        refs = {turn.label: (turn.namespace, turn.id) for turn in asked.turns}
+        for label in {label for edit in edits for label in _cites(edit)}.difference(refs):
+            turn = self._shelf.index.turn(label)
+            if turn is not None:
+                refs[label] = (turn.namespace, turn.id)
+        return refs
+
+    async def _standing(
+        self, edits: Sequence[Edit], refs: Mapping[str, TurnRef]
+    ) -> tuple[Edit, ...]:
         """Leaves out edits that rest only on turns taken back while the writer thought."""
-        cited = [label for edit in edits for label in _cites(edit)]
-        known = await anyio.to_thread.run_sync(self._refs_by_label, cited)
-        refs = list(known.values())
-        fallen = await self._store.read(lambda db: _taken_back(db, refs))
-        gone = {label for label, ref in known.items() if ref in fallen}
+        fallen = await self._store.read(lambda db: taken_back_refs(db, list(refs.values())))
+        gone = {label for label, ref in refs.items() if ref in fallen}
         return tuple(
             edit for edit in edits if not _cites(edit) or not gone.issuperset(_cites(edit))
         )
-
-    def _refs_by_label(self, labels: Iterable[str]) -> dict[str, tuple[str, str]]:
-        turns = {label: self._shelf.index.turn(label) for label in labels}
-        return {
-            label: (turn.namespace, turn.id) for label, turn in turns.items() if turn is not None
-        }
 
     def _blocks_for(self, turns: Sequence[Evidence]) -> tuple[ShownBlock, ...]:
         """Returns the blocks that the turns may concern, best first, a bounded number."""
@@ -370,64 +374,6 @@ class Writing:
         """Finishes what the disk kept from being finished; see `Installer.catch_up`."""
         await self._installer.catch_up()
 
-    async def are_taken_back(self, turns: Sequence[int]) -> bool:
-        """Tells whether some of `turns` were taken back, so that their blocks have to go."""
-        return await self._store.read(lambda db: _some_taken_back(db, turns))
-
-    async def retire_taken_back(self) -> int:
-        """Takes out blocks that rest only on turns that were taken back; returns how many."""
-        fallen = await self._store.read(_all_taken_back)
-        blocks = await anyio.to_thread.run_sync(self._blocks_resting_on, fallen)
-        if not blocks:
-            return 0
-        edits = tuple(Retire(block=block, reason="its turns were taken back") for block in blocks)
-        name = "/".join(["taken back", *blocks])
-        await self._installer.install(
-            [], cause="turns were taken back", works=[Work(name=name, edits=edits)]
-        )
-        log.info("blocks_retired", blocks=len(blocks))
-        return len(blocks)
-
-    async def erase(self, turns: Sequence[int]) -> None:
-        """Erases forgotten turns from sources, index, blocks and the records of revisions."""
-        refs = await self._store.read(lambda db: _refs_of(db, turns))
-        labels = await anyio.to_thread.run_sync(self._labels_of, refs)
-        blocks = await anyio.to_thread.run_sync(self._blocks_resting_on, refs)
-        edits = tuple(Retire(block=block, reason="its turns were forgotten") for block in blocks)
-        if edits:
-            work = Work(name="/".join(["forgotten", *blocks]), edits=edits)
-            await self._installer.install([], cause="turns were forgotten", works=[work])
-        await anyio.to_thread.run_sync(self._scrub, labels, blocks)
-
-    def _labels_of(self, refs: Sequence[tuple[str, str]]) -> list[str]:
-        return [
-            doc.label
-            for namespace, turn in refs
-            for doc in self._shelf.index.turns_of_id(turn, namespace)
-        ]
-
-    def _scrub(self, labels: Sequence[str], blocks: Sequence[str]) -> None:
-        self._shelf.archive.forget(labels)
-        self._shelf.index.forget(labels)
-        scrub_records(self._shelf.workspace, set(blocks))
-
-    def _blocks_resting_on(self, fallen: Sequence[tuple[str, str]]) -> list[str]:
-        index = self._shelf.index
-        gone = set(fallen)
-        candidates: dict[str, None] = {}
-        for namespace, turn in fallen:
-            for doc in index.turns_of_id(turn, namespace):
-                candidates.update(dict.fromkeys(index.blocks_citing(doc.label)))
-        resting: list[str] = []
-        for block in candidates:
-            cites = index.cites(block)
-            turns = [index.turn(label) for label in cites]
-            if not self._shelf.by_person(block) and all(
-                turn is None or (turn.namespace, turn.id) in gone for turn in turns
-            ):
-                resting.append(block)
-        return resting
-
 
 def _empty(judged: Validated) -> Outcome:
     if judged.dropped:
@@ -443,52 +389,3 @@ def _cites(edit: Edit) -> tuple[str, ...]:
     if isinstance(edit, Split):
         return tuple(cite for part in edit.parts for cite in part.cites)
     return ()
-
-
-def _taken_back(db: apsw.Connection, refs: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-    keys = keys_of(db, refs)
-    gone = {
-        turn
-        for (turn,) in rows_of(
-            db,
-            "SELECT value FROM json_each(?1) WHERE"
-            " EXISTS (SELECT 1 FROM retired_turn WHERE turn = value)"
-            " OR EXISTS (SELECT 1 FROM forgotten_turn WHERE turn = value)",
-            ("[" + ",".join(str(key) for key in keys if key is not None) + "]",),
-        )
-    }
-    return {ref for ref, key in zip(refs, keys, strict=True) if key in gone}
-
-
-def _refs_of(db: apsw.Connection, turns: Sequence[int]) -> list[tuple[str, str]]:
-    return rows_of(
-        db,
-        "SELECT namespace.name, turn.key FROM json_each(?) JOIN turn ON turn.id = value"
-        " JOIN namespace ON namespace.id = turn.namespace ORDER BY turn.id",
-        ("[" + ",".join(map(str, turns)) + "]",),
-    )
-
-
-def _all_taken_back(db: apsw.Connection) -> list[tuple[str, str]]:
-    """Returns (namespace, id) of every turn that was taken back after it was in a batch.
-
-    Its mark would say too little: a turn taken back while its batch was being installed has none.
-    """
-    return rows_of(
-        db,
-        "SELECT namespace.name, turn.key FROM (SELECT turn FROM retired_turn UNION"
-        " SELECT turn FROM forgotten_turn) AS gone JOIN turn ON turn.id = gone.turn"
-        " JOIN namespace ON namespace.id = turn.namespace"
-        " WHERE EXISTS (SELECT 1 FROM batch_turn WHERE batch_turn.turn = gone.turn)",
-    )
-
-
-def _some_taken_back(db: apsw.Connection, turns: Sequence[int]) -> bool:
-    found = row_of(
-        db,
-        "SELECT 1 FROM json_each(?) WHERE"
-        " EXISTS (SELECT 1 FROM retired_turn WHERE turn = value)"
-        " OR EXISTS (SELECT 1 FROM forgotten_turn WHERE turn = value)",
-        ("[" + ",".join(map(str, turns)) + "]",),
-    )
-    return found is not None

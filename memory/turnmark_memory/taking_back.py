@@ -1,0 +1,260 @@
+"""What the user takes back leaves memory: blocks that rest only on it go, forgotten words go too.
+
+Nothing here trusts an event. Each look compares the store's list of what was taken back with what
+was dealt with since the start; the first look of a process deals with all of it, so a crash in the
+middle is finished by the next start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+import anyio
+import anyio.to_thread
+import apsw
+import msgspec
+import structlog
+
+from turnmark_events.errors import NotFound, Unavailable
+from turnmark_memory.compose import Work
+from turnmark_memory.install import Installer
+from turnmark_memory.labels import label_of
+from turnmark_memory.model import Retire
+from turnmark_memory.relations import keys_of
+from turnmark_memory.revisions import BlockChange, read_record, replace_record, revision_numbers
+from turnmark_memory.shelf import Shelf
+from turnmark_session_store import SessionStore
+from turnmark_session_store.failpoints import failpoint
+from turnmark_session_store.queries import row_of, rows_of
+
+log = structlog.get_logger(__name__)
+
+_FORGOTTEN = "turns were forgotten"
+
+Ref = tuple[str, str]
+
+
+class _Fallen(msgspec.Struct, frozen=True, kw_only=True):
+    """A turn that was taken back or forgotten, and when."""
+
+    turn: int
+    at_ms: int
+    ref: Ref
+    forgotten: bool
+
+
+class TakingBack:
+    """Keeps a workspace free of what was taken back. Serial: callers wait for one another."""
+
+    def __init__(self, store: SessionStore, shelf: Shelf, installer: Installer) -> None:
+        self._store = store
+        self._shelf = shelf
+        self._installer = installer
+        self._signature: object = None
+        self._seen: set[tuple[int, int, bool]] = set()
+        self._serial = anyio.Lock()
+
+    async def check(self, turns: Sequence[int]) -> None:
+        """Lets the next look see those of `turns`, just written, that were taken back meanwhile."""
+        fallen = await self._store.read(lambda db: taken_back(db, turns))
+        if fallen:
+            async with self._serial:
+                self._signature = None
+                self._seen = {one for one in self._seen if one[0] not in fallen}
+
+    async def look(self) -> int:
+        """Takes out what rests only on turns that were taken back; returns how many blocks.
+
+        Costs a count where nothing was taken back since the last look.
+
+        Raises:
+            Refused: if a topic's file can't be used.
+            Unavailable: if the disk fails.
+        """
+        async with self._serial:
+            return await self._look()
+
+    async def _look(self) -> int:
+        signature = await self._store.read(_signature)
+        if signature == self._signature:
+            return 0
+        fallen = await self._store.read(_all_fallen)
+        fresh = [one for one in fallen if (one.turn, one.at_ms, one.forgotten) not in self._seen]
+        retired = await self._retire(
+            [one.ref for one in fresh if not one.forgotten], cause="turns were taken back"
+        )
+        await self._erase([one.ref for one in fresh if one.forgotten])
+        self._seen = {(one.turn, one.at_ms, one.forgotten) for one in fallen}
+        self._signature = signature
+        return len(retired)
+
+    async def erase(self, turns: Sequence[int]) -> None:
+        """Erases forgotten turns from blocks, revisions, sources and index.
+
+        Raises:
+            Refused: if a topic's file can't be used.
+            Unavailable: if the disk fails; the next look goes on.
+        """
+        async with self._serial:
+            await self._erase(await self._store.read(lambda db: _refs_of(db, turns)))
+
+    async def _erase(self, refs: Sequence[Ref]) -> None:
+        """Erases in an order that can be repeated: sources and index say that it is not done."""
+        blocks = await self._retire(refs, cause=_FORGOTTEN)
+        failpoint("erase.retired")
+        labels = await anyio.to_thread.run_sync(self._labels_of, refs)
+        if not labels and not blocks:
+            return
+        await anyio.to_thread.run_sync(self._scrub, labels, set(blocks))
+
+    async def _retire(self, refs: Sequence[Ref], *, cause: str) -> list[str]:
+        candidates = await anyio.to_thread.run_sync(self._citing, refs)
+        cited = {ref for cites in candidates.values() for ref in cites}
+        gone = await self._store.read(lambda db: taken_back_refs(db, list(cited)))
+        resting = [block for block, cites in candidates.items() if gone.issuperset(cites)]
+        blocks = await anyio.to_thread.run_sync(self._not_by_person, resting)
+        if blocks:
+            edits = tuple(Retire(block=block, reason=cause) for block in blocks)
+            work = Work(name="/".join([cause, *blocks]), edits=edits)
+            await self._installer.install([], cause=cause, works=[work])
+            log.info("blocks_retired", blocks=len(blocks), cause=cause)
+        return blocks
+
+    def _citing(self, refs: Iterable[Ref]) -> dict[str, list[Ref]]:
+        """Returns the blocks that cite any of `refs`, each with all the turns that it cites.
+
+        A label that resolves to no turn counts for nothing.
+        """
+        index = self._shelf.index
+        labels = {doc.label for space, turn in refs for doc in index.turns_of_id(turn, space)}
+        labels.update(label_of(*ref) for ref in refs)  # the index knows no forgotten turn any more
+        blocks = {block for label in labels for block in index.blocks_citing(label)}
+        found: dict[str, list[Ref]] = {}
+        for block in sorted(blocks):
+            turns = (index.turn(label) for label in index.cites(block))
+            found[block] = [(turn.namespace, turn.id) for turn in turns if turn is not None]
+        return found
+
+    def _not_by_person(self, blocks: Iterable[str]) -> list[str]:
+        return [block for block in blocks if not self._shelf.by_person(block)]
+
+    def _labels_of(self, refs: Iterable[Ref]) -> list[str]:
+        """Returns the labels of those that are still in `sources/` or in the index."""
+        found: dict[str, None] = {}
+        for namespace, turn in refs:
+            line = self._shelf.archive.by_turn(namespace, turn)
+            found.update({line.label: None} if line is not None else {})
+            docs = self._shelf.index.turns_of_id(turn, namespace)
+            found.update(dict.fromkeys(doc.label for doc in docs))
+        return list(found)
+
+    def _scrub(self, labels: Sequence[str], blocks: Collection[str]) -> None:
+        self._scrub_records(labels, blocks)
+        self._shelf.archive.forget(labels)
+        failpoint("erase.archived")
+        self._shelf.index.forget(labels)
+        failpoint("erase.indexed")
+
+    def _scrub_records(self, labels: Sequence[str], blocks: Collection[str]) -> None:
+        """Takes words out of every revision's record: what was forgotten must not be undone back.
+
+        Those of the retired blocks, of blocks that an erasure took out before a crash, and all
+        that cited one of `labels` at its time.
+        """
+        workspace = self._shelf.workspace
+        marks = [f"[^{label}]" for label in labels]
+
+        def has_to_go(change: BlockChange, cause: str) -> bool:
+            texts = (change.before or "", change.after or "")
+            return (
+                cause == _FORGOTTEN
+                or change.block in blocks
+                or any(mark in text for mark in marks for text in texts)
+            )
+
+        for number in revision_numbers(workspace):
+            try:
+                record = read_record(workspace, number)
+            except (NotFound, Unavailable) as error:
+                log.warning("revision_record_unreadable", revision=number, reason=error.message)
+                continue
+            changes = tuple(
+                msgspec.structs.replace(change, before=None, after=None)
+                if has_to_go(change, record.cause)
+                else change
+                for change in record.changes
+            )
+            if changes != record.changes:
+                replace_record(workspace, number, changes)
+
+
+def taken_back(db: apsw.Connection, turns: Iterable[int]) -> set[int]:
+    """Returns those of `turns` that were taken back or forgotten."""
+    rows = rows_of(
+        db,
+        "SELECT value FROM json_each(?) WHERE"
+        " EXISTS (SELECT 1 FROM retired_turn WHERE turn = value)"
+        " OR EXISTS (SELECT 1 FROM forgotten_turn WHERE turn = value)",
+        (_json(turns),),
+    )
+    return {turn for (turn,) in rows}
+
+
+def taken_back_refs(db: apsw.Connection, refs: Sequence[Ref]) -> set[Ref]:
+    """Returns those of `refs` whose turn was taken back or forgotten."""
+    keys = dict(zip(refs, keys_of(db, refs), strict=True))
+    gone = taken_back(db, (key for key in keys.values() if key is not None))
+    return {ref for ref, key in keys.items() if key in gone}
+
+
+def forgotten_refs(db: apsw.Connection, refs: Sequence[Ref]) -> set[Ref]:
+    """Returns those of `refs` whose turn was forgotten."""
+    keys = dict(zip(refs, keys_of(db, refs), strict=True))
+    rows = rows_of(
+        db,
+        "SELECT turn FROM forgotten_turn JOIN json_each(?) ON turn = value",
+        (_json(key for key in keys.values() if key is not None),),
+    )
+    gone = {turn for (turn,) in rows}
+    return {ref for ref, key in keys.items() if key in gone}
+
+
+def _signature(db: apsw.Connection) -> object:
+    """Returns what changes with everything that is taken back or forgotten."""
+    return row_of(
+        db,
+        "SELECT (SELECT count(*) FROM retired_turn), (SELECT max(at_ms) FROM retired_turn),"
+        " (SELECT count(*) FROM forgotten_turn)",
+    )
+
+
+def _all_fallen(db: apsw.Connection) -> list[_Fallen]:
+    """Returns every turn that was taken back and was in a batch at some time.
+
+    Its mark would say too little: a turn taken back while its batch was being installed has none.
+    """
+    rows = rows_of(
+        db,
+        "SELECT gone.turn, at_ms, namespace.name, turn.key, is_forgotten FROM"
+        " (SELECT turn, at_ms, 0 AS is_forgotten FROM retired_turn UNION ALL"
+        " SELECT turn, at_ms, 1 FROM forgotten_turn) AS gone JOIN turn ON turn.id = gone.turn"
+        " JOIN namespace ON namespace.id = turn.namespace"
+        " WHERE EXISTS (SELECT 1 FROM batch_turn WHERE batch_turn.turn = gone.turn)",
+    )
+    return [
+        _Fallen(turn=turn, at_ms=at_ms, ref=(namespace, key), forgotten=bool(is_forgotten))
+        for turn, at_ms, namespace, key, is_forgotten in rows
+    ]
+
+
+def _refs_of(db: apsw.Connection, turns: Iterable[int]) -> list[Ref]:
+    return rows_of(
+        db,
+        "SELECT namespace.name, turn.key FROM json_each(?) JOIN turn ON turn.id = value"
+        " JOIN namespace ON namespace.id = turn.namespace ORDER BY turn.id",
+        (_json(turns),),
+    )
+
+
+def _json(turns: Iterable[int]) -> str:
+    return "[" + ",".join(map(str, turns)) + "]"

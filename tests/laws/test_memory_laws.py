@@ -1,0 +1,240 @@
+"""The laws of memory, each shown on a real store, a real workspace and real files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from memory.at_work import Hold, assistant, at_work, keep, keep_each, numbered, user
+from turnmark_events.types import TipIdle, TipMoved
+from turnmark_memory.model import Add, Answer, Batch, Edits
+from turnmark_memory.requests import RecallRequest
+from turnmark_session_store.requests import Checkout, Rewind, SessionRef
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_marking_is_not_activity() -> None:
+    """Law 8: a batch moves no head, no time, no deadline, and says nothing of tips."""
+    async with at_work() as work:
+        await work.say("s", "m1", "m2")
+        await work.say("s", "a1", after="m1")
+        state = "SELECT head, head_move, head_branch, updated_ms FROM session"
+        tips = "SELECT name, tip, move, moved_ms, idle_ms, archived, state FROM branch"
+        before = await work.rows(state), await work.rows(tips)
+        said = len([one for one in work.events if isinstance(one, TipMoved | TipIdle)])
+        await work.flush()
+        await work.quiet()
+        assert len(work.facts()) == 3
+        assert (await work.rows(state), await work.rows(tips)) == before
+        assert len([one for one in work.events if isinstance(one, TipMoved | TipIdle)]) == said
+
+
+async def test_an_append_doesnt_wait_for_a_writer() -> None:
+    """Law 9: turns are acknowledged while a batch of their own conversation is held."""
+    async with at_work() as work:
+        work.scribe.before = hold = Hold()
+        await work.say("s", "m1")
+        await work.silence()
+        await hold.began.wait()
+        with anyio.fail_after(10):
+            await work.say("s", "m2")
+            await work.say("other", "o1")
+            assert (await work.memory.recall(RecallRequest(query="fact m1"))).hits
+        assert not hold.end.is_set()
+        hold.end.set()
+        await work.wait_written("m1")
+
+
+async def test_rewinding_retires_what_rests_only_on_it() -> None:
+    """Law 13: blocks of turns that were taken back go; shared ones and the others stay."""
+    async with at_work() as work:
+
+        def answer(batch: Batch) -> Answer:
+            edits = [keep(turn) for turn in batch.turns]
+            both = Add(
+                topic="subjects/both",
+                text="fact both",
+                cites=tuple(turn.label for turn in batch.turns),
+            )
+            return Edits(edits=(*edits, both))
+
+        work.scribe.answer = answer
+        await work.say("s", "m1", "m2", "m3")
+        await work.flush()
+        await work.store.rewind(Rewind(session="s", to="m1"))
+        await work.quiet()
+        assert work.facts() == ["m1"]
+        assert work.facts("subjects/both") == ["both"]
+
+
+async def test_taking_back_a_written_turn_needs_no_event() -> None:
+    """Laws 3 and 13: the rewind is heard by nobody, and the next look retires its blocks."""
+    async with at_work() as work:
+        await work.say("s", "m1", "m2")
+        await work.flush()
+        work.deliver = lambda _: []
+        await work.restart()
+        await work.quiet()
+        await work.store.rewind(Rewind(session="s", to="m1"))
+        await work.quiet()
+        assert sorted(work.facts()) == ["m1", "m2"]
+        await work.flush()
+        assert work.facts() == ["m1"]
+
+
+@pytest.mark.parametrize("place", ["writing", "installing"])
+async def test_turns_taken_back_under_a_batch_are_not_settled(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Law 13: taken back while a writer thinks, or while files are exchanged: their blocks go."""
+    async with at_work() as work:
+        await work.say("s", "m1", "m2", "m3")
+
+        async def rewind(_: object = None) -> None:
+            await work.store.rewind(Rewind(session="s", to="m1"))
+
+        if place == "writing":
+            work.scribe.before = rewind
+        else:
+            finish = work.memory.installer._finish
+
+            async def finish_after_rewind(install: object) -> None:
+                monkeypatch.setattr(work.memory.installer, "_finish", finish)
+                await rewind()
+                await finish(install)  # type: ignore[arg-type]
+
+            monkeypatch.setattr(work.memory.installer, "_finish", finish_after_rewind)
+        await work.flush()
+        await work.quiet()
+        assert await work.marks() == {"m1": ("kept", None)}
+        assert work.facts() == ["m1"]
+        assert await work.owed_count() == 0
+
+
+async def test_restored_turns_are_written_again() -> None:
+    """Law 7: what comes back is parked as `restored`, is due at once, and gets its blocks again."""
+    async with at_work() as work:
+        await work.say("s", "m1", "m2")
+        await work.flush()
+        await work.store.rewind(Rewind(session="s", to="m1"))
+        await work.quiet()
+        await work.store.checkout(Checkout(session="s", tip="m2", restore=True))
+        assert (await work.marks())["m2"] == ("parked", "restored")
+        await work.flush()
+        assert sorted(work.facts()) == ["m1", "m2"]
+        assert (await work.marks())["m2"] == ("kept", None)
+
+
+@pytest.mark.parametrize("ids", [("m2", "m2"), ("m2", "n2"), (None, None)])
+async def test_the_same_words_after_a_rewind_enter_memory(ids: tuple[str | None, ...]) -> None:
+    """Law 13: said again by an agent, by the same id, another, or none, they are kept."""
+    async with at_work() as work:
+        await work.say("s", "m1")
+        await work.append("s", [user("fact again", ids[0])])
+        await work.flush()
+        await work.store.rewind(Rewind(session="s", to="m1"))
+        await work.quiet()
+        assert work.facts() == ["m1"]
+        await work.append("s", [user("fact again", ids[1])])
+        await work.flush()
+        assert sorted(work.facts()) == ["again", "m1"]
+
+
+SECRET = "pomegranate"
+
+
+def places_with(root: Path, words: str) -> list[str]:
+    return [
+        str(file.relative_to(root))
+        for file in sorted(root.rglob("*"))
+        if file.is_file() and words.encode() in file.read_bytes()
+    ]
+
+
+@pytest.mark.parametrize("earlier", [None, "rewound", "revised"])
+async def test_a_deleted_session_leaves_its_words_nowhere(earlier: str | None) -> None:
+    """Law 13: store, sources, topics, index, revisions and staging, bytes of free pages too."""
+    async with at_work() as work:
+        await work.say("keep", "k1")
+        await work.append("s", [user("fact one", "m1"), user(f"fact {SECRET}", "m2")])
+        await work.flush()
+        assert places_with(work.place, SECRET) != []
+        if earlier == "rewound":
+            await work.store.rewind(Rewind(session="s", to="m1"))
+            await work.quiet()
+        deleted = await work.store.delete_session(SessionRef(session="s"))
+        await work.memory.forgotten(deleted.turns)
+        await work.quiet()
+        await work.stop()
+        assert places_with(work.place, SECRET) == []
+        await work.start()
+        assert work.facts() == ["k1"]
+        (work.root / ".turnmark" / "index.db").unlink()
+        await work.restart()
+        await work.quiet()
+        assert places_with(work.place, SECRET) == []
+        await work.append("s", [user(f"fact {SECRET}", "m2")])
+        await work.flush()
+        assert SECRET not in work.topic()
+
+
+async def test_an_erasure_that_was_cut_short_is_finished_by_the_next_start() -> None:
+    """Law 4: the store has forgotten, the workspace not yet: nobody asks, and it is done."""
+    async with at_work() as work:
+        await work.append("s", [user(f"fact {SECRET}", "m1")])
+        await work.say("keep", "k1")
+        await work.flush()
+        await work.store.delete_session(SessionRef(session="s"))
+        await work.restart()
+        await work.quiet()
+        await work.stop()
+        assert places_with(work.place, SECRET) == []
+        await work.start()
+
+
+async def test_words_forgotten_under_a_batch_are_kept_nowhere() -> None:
+    """Law 13: the writer has the words already; neither its answer nor the archive keeps them."""
+    async with at_work() as work:
+        await work.append("s", [user(f"fact {SECRET}", "m1")])
+
+        async def delete(_: object) -> None:
+            work.scribe.before = None
+            deleted = await work.store.delete_session(SessionRef(session="s"))
+            await work.memory.forgotten(deleted.turns)
+
+        work.scribe.before = delete
+        await work.flush()
+        await work.flush()
+        await work.quiet()
+        await work.stop()
+        assert places_with(work.place, SECRET) == []
+        await work.start()
+
+
+async def test_every_block_cites_its_turns() -> None:
+    """Law 17: labels resolve to the archived words, who said them and when."""
+    async with at_work() as work:
+        await work.append("s", [user("fact one", "m1"), assistant("fact two", "m2")])
+        await work.flush()
+        hits = (await work.memory.recall(RecallRequest(query="fact one", kinds=("block",)))).hits
+        assert hits
+        assert [source.turn for source in hits[0].sources] == ["m1"]
+        assert "[^s-" in work.topic()
+
+
+async def test_a_lost_workspace_is_written_anew() -> None:
+    """Law 5: an empty directory in the place of the memory is a new one; all is owed to it."""
+    async with at_work() as work:
+        ids = numbered("m", 4)
+        await work.say("s", *ids)
+        await work.flush()
+        await work.stop()
+        work.root.rename(work.place / "gone")
+        await work.start()
+        assert await work.owed_count() == 4
+        work.scribe.answer = keep_each
+        await work.flush()
+        assert sorted(work.facts()) == ids
