@@ -48,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as ended:  # argparse, after --help or --version
         return ended.code if isinstance(ended.code, int) else FAILED
     except WrongUse as error:
-        _complain(f"{error}; see turnmark --help", "wrong_use", as_json="--json" in words)
+        about = f"{error}; see {_program(words)} --help"
+        _complain(about, "wrong_use", as_json="--json" in words)
         return WRONG_USE
     except TurnmarkError as error:
         _complain(error.message, error.kind, as_json="--json" in words, facts=error.facts)
@@ -88,6 +89,11 @@ def _run(words: list[str]) -> int:
         return code
     finally:
         invocation.close()
+
+
+def _program(words: list[str]) -> str:
+    """Returns whose help helps: a command's where it stands first, else that of `turnmark`."""
+    return f"turnmark {words[0]}" if words and words[0] in registry.names() else "turnmark"
 
 
 def _split(words: list[str]) -> tuple[list[str], str | None, list[str]]:

@@ -98,7 +98,7 @@ def _chosen(given: Given, variable: str | None, configured: Given, env: Environm
 
 def _at_home(path: str, env: Environment) -> str:
     if path == "~" or path.startswith("~/"):
-        return str(_home(env)) + path[1:]
+        return str(home_dir(env)) + path[1:]
     return path
 
 
@@ -121,9 +121,16 @@ def _systemd(env: Environment, name: str) -> Path | None:
 
 def _xdg(env: Environment, name: str, default: str) -> Path:
     given = env.get(name, "")
-    return Path(given) if given.startswith("/") else _home(env) / default
+    return Path(given) if given.startswith("/") else home_dir(env) / default
 
 
-def _home(env: Environment) -> Path:
+def home_dir(environ: Environment | None = None) -> Path:
+    """Returns the home directory, `/` for a user that has none, as in many a container."""
+    env = os.environ if environ is None else environ
     home = env.get("HOME", "")
-    return Path(home) if home.startswith("/") else Path.home()
+    if home.startswith("/"):
+        return Path(home)
+    try:
+        return Path.home()
+    except RuntimeError:  # the user is in no user database
+        return Path("/")

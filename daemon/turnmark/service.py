@@ -22,6 +22,7 @@ from turnmark.config import Settings
 from turnmark.methods import Api, method_table
 from turnmark.notify import Notifier
 from turnmark.rpc.server import Server
+from turnmark.rpc.socket_path import check_socket_path
 from turnmark_events.bus import Bus
 from turnmark_events.errors import Unavailable
 from turnmark_events.types import Event
@@ -82,6 +83,7 @@ class _Daemon:
 
 async def _start(stack: AsyncExitStack, settings: Settings) -> _Daemon:
     """Starts everything, bottom up; the stack stops it in reverse."""
+    check_socket_path(settings.socket)  # here, before anything is made
     _make_private(settings.state)
     stack.enter_context(hold_lock(settings.state / "lock"))
     counter = await anyio.to_thread.run_sync(_loaded_counter)

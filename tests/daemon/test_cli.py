@@ -19,7 +19,7 @@ import anyio.from_thread
 import msgspec
 import pytest
 
-from turnmark.commands import serve
+from turnmark.commands import registry, serve
 from turnmark.commands.invocation import Invocation
 from turnmark.config import ConfigRefused, Settings
 from turnmark.errors import DaemonNotRunning
@@ -220,7 +220,8 @@ def test_says_in_one_line_what_is_wrong_with_the_words(
     ran = turnmark(*words)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith(f"turnmark: {sentence}")
-    assert ran.err.endswith("; see turnmark --help\n")
+    known = words[0] in registry.names()
+    assert ran.err.endswith(f"; see turnmark {f'{words[0]} ' if known else ''}--help\n")
     assert ran.err.count("\n") == 1
 
 
@@ -460,7 +461,7 @@ def test_refuses_bytes_that_are_not_text(turnmark: Shell, daemon: Daemon) -> Non
     argument = turnmark("append", "s", b"ab\xff")
     assert (argument.code, argument.err) == (
         2,
-        "turnmark: TEXT is not UTF-8 at byte 2; see turnmark --help\n",
+        "turnmark: TEXT is not UTF-8 at byte 2; see turnmark append --help\n",
     )
     piped = turnmark("append", "s", "-", stdin=b"\xff")
     assert (piped.code, piped.err) == (1, "turnmark: standard input is not UTF-8 at byte 0\n")
@@ -696,8 +697,12 @@ def test_begins_a_status_with_what_to_do(turnmark: Shell, daemon: Daemon) -> Non
 def test_organizes_and_says_what_is_held(turnmark: Shell, daemon: Daemon) -> None:
     """A pass that is held is named with the command that approves it."""
     held = {"pass": "tidy", "removes": 30, "blocks": 100}
-    daemon.answers["memory.organize"] = {"date": "2026-08-09", "changed": 3, "held": held}
+    core = {"text": "# Core\n", "tokens": 53, "blocks": ["b-1", "b-2"]}
+    answer = {"date": "2026-08-09", "changed": 3, "core": core, "held": held}
+    daemon.answers["memory.organize"] = answer
     ran = turnmark("organize", "--no-wait", "--approve", "tidy")
+    assert "core     53 tokens, 2 blocks\n" in ran.out
+    assert "# Core" not in ran.out
     assert "turnmark organize --approve tidy" in ran.out
     assert daemon.params_of("memory.organize") == [{"wait": False, "approve": "tidy"}]
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from turnmark.places import client_sockets, config_path, socket_path, state_dir, workspace_dir
+from turnmark.places import (
+    client_sockets,
+    config_path,
+    home_dir,
+    socket_path,
+    state_dir,
+    workspace_dir,
+)
 
 HOME = {"HOME": "/home/ada"}
 XDG = HOME | {
@@ -81,3 +89,11 @@ def test_client_passes_over_a_state_without_a_socket(tmp_path: Path, content: by
     if content is not None:
         (tmp_path / "socket.path").write_bytes(content)
     assert client_sockets(state=tmp_path, environ=HOME) == []
+
+
+def test_a_user_without_a_home_has_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user of a container who is in no user database gets no traceback."""
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 7)
+    assert config_path(environ={}) == Path("/.config/turnmark/config.toml")
+    assert home_dir({"HOME": "/home/ada"}) == Path("/home/ada")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from turnmark.commands.invocation import Invocation
-from turnmark.commands.wording import Fields, plain
+from turnmark.commands.wording import Fields, count, plain
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -37,6 +37,8 @@ def run(invocation: Invocation) -> int:
 def _print(invocation: Invocation, answer: Fields) -> None:
     held = answer.get("held")
     facts = {name: value for name, value in answer.items() if name != "held"}
+    if core := facts.get("core"):
+        facts["core"] = f"{count(core['tokens'], 'token')}, {count(len(core['blocks']), 'block')}"
     invocation.print_table([("WHAT", "RESULT"), *((key, plain(facts[key])) for key in facts)])
     if held:
         name, of = held["pass"], plain(held["blocks"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import anyio
 
@@ -68,7 +67,7 @@ def settings_of(invocation: Invocation) -> Settings:
         socket=places.socket_path(
             options.socket, state=state, configured=config.socket, environ=environ
         ),
-        home=Path(environ.get("HOME") or Path.home()),
+        home=places.home_dir(environ),
         drain=options.drain,
         notify_socket=environ.get("NOTIFY_SOCKET") or None,
         watchdog_usec=_watchdog_usec(environ),
