@@ -16,7 +16,7 @@ _COMMANDS = {
     "sessions": ("sessions", "list the sessions"),
     "tree": ("tree", "draw a session: its turns, head, tips and marks"),
     "append": ("append", "add one turn to a session"),
-    "import": ("import_", "read transcripts of agents, or exports, into sessions"),
+    "import": ("import_", "read transcripts of agents, or exports, into sessions and memory"),
     "export": ("export", "write a session as lines of JSON"),
     "owed": ("owed", "list the turns that memory has not dealt with"),
     "flush": ("flush", "write what is owed now"),
