@@ -118,6 +118,12 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     superseded_by: str | None = None
 
 
+_LONGEST_HIT_CHARS = 8_000
+"""Some 2,000 tokens: a reader who wants more of one turn than that asks for it by its ref."""
+_ANSWER_CHARS = 200_000
+"""All texts of one answer: with their sources they fit a frame of 1 MiB in any script."""
+
+
 class RecallAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The hits, best first, the reader's own branch before the others; `tokens` of their texts."""
 
@@ -297,7 +303,7 @@ def _turn_hit(turn: TurnDoc, score: float, branch: BranchLabel, sources: tuple[S
     return Hit(
         ref=turn.label,
         kind="turn",
-        text=turn.text,
+        text=_excerpt(turn.text),
         score=score,
         branch=branch,
         sources=sources,
@@ -315,7 +321,7 @@ def _block_hit(
     return Hit(
         ref=block.block,
         kind="block",
-        text=block.text,
+        text=_excerpt(block.text),
         score=score,
         branch=branch,
         sources=sources,
@@ -323,6 +329,11 @@ def _block_hit(
         time=newest or written,
         superseded_by=block.superseded_by,
     )
+
+
+def _excerpt(text: str) -> str:
+    """Returns the text, or the beginning of a very long one: `memory.show` gives the whole."""
+    return text if len(text) <= _LONGEST_HIT_CHARS else f"{text[:_LONGEST_HIT_CHARS]}…"
 
 
 def _source(turn: TurnDoc) -> Source:
@@ -342,12 +353,16 @@ def _within(
 ) -> RecallAnswer:
     """Returns the hits that fit the budget: one that doesn't is left out and the next is tried."""
     kept: list[Hit] = []
-    tokens = 0
+    tokens = length = 0
     for hit in hits:
         size = count_tokens(hit.text)
-        if request.budget_tokens is None or tokens + size <= request.budget_tokens:
-            kept.append(hit)
-            tokens += size
+        if request.budget_tokens is not None and tokens + size > request.budget_tokens:
+            continue
+        if length + len(hit.text) > _ANSWER_CHARS:
+            break
+        kept.append(hit)
+        tokens += size
+        length += len(hit.text)
     return RecallAnswer(hits=tuple(kept), tokens=tokens)
 
 

@@ -42,7 +42,10 @@ _DAYS_OF_A_MONTH = 31
 _SHORTEST_STRIPPED = 2
 """Stripping that leaves one character (和平) took part of a word: then nothing is stripped."""
 
-_PIECE = re.compile(rf"(?P<run>[{_UNSPACED}]+)|(?P<word>(?:[^\W_{_UNSPACED}]|[\u0900-\u0dff])+)")
+# A word of megabytes is matched in parts: one match holds the interpreter, and the daemon with it.
+_PIECE = re.compile(
+    rf"(?P<run>[{_UNSPACED}]{{1,1024}})|(?P<word>(?:[^\W_{_UNSPACED}]|[\u0900-\u0dff]){{1,1024}})"
+)
 _ACCENT = re.compile("[\u0300-\u036f]")
 _APOSTROPHE = re.compile("[\u2018\u2019\u02bc]")
 

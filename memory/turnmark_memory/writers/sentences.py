@@ -34,6 +34,9 @@ _CODE_SIGNS = re.compile(r"[{}<>;=|\\$\[\]]")
 # More than this share of code signs makes a line code, whatever its words are.
 _CODE_SHARE = 0.15
 
+# What a line is shows in its beginning; a line of megabytes would hold the interpreter meanwhile.
+_LOOKED_AT_CHARS = 4_000
+
 _TERMINAL = frozenset(".!?。！？；;:：…")
 _END = re.compile(r"[。！？；…]+[”’」』）)\"']*|[.!?]+[\"'”’)]*(?=\s|$|[\u3400-\u9fff])|;(?=\s)")
 _ABBREVIATION = re.compile(
@@ -100,6 +103,7 @@ def _prose_lines(text: str) -> Iterator[str]:
 
 
 def _is_noise(line: str) -> bool:
+    line = line[:_LOOKED_AT_CHARS]
     if not line.strip():
         return True
     if line.lstrip().startswith((">", "#", "|", "</", "<!", "[^")):
