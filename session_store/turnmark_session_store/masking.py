@@ -95,6 +95,9 @@ _STAND_IN = re.compile(
     r"|reset|forgotten|protected|set|unset|needed|in|on|for|an?|the|at|by|and|or|if|when)$",
     re.IGNORECASE,
 )
+# AWS's keys have one form, and those of its manual (…EXAMPLE) are pasted with real ones: better
+# one example too many than a key that is taken for one.
+_AWS_FORM = re.compile(r"A(?:KIA|SIA)[A-Z0-9]{16}|(?=\D*\d)[A-Za-z0-9+/]{40}")
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+\[?")
 _CODE_START = tuple("$%{[(<*&#@/\\|")
 _TRAILING = ".,;:!?)]}\\"
@@ -144,9 +147,13 @@ def _mask_key_blocks(text: str) -> str:
 def _mask_prefixed(found: re.Match[str], *, kind: str) -> str:
     before = found.string[found.start() - 1] if found.start() else " "
     inside_a_word = before.isascii() and (before.isalnum() or before in "_+")
-    if inside_a_word or not _is_made(found[0]) or _STAND_IN.search(found[0]):
+    if inside_a_word or not _is_made(found[0]) or _stands_in(found[0]):
         return found[0]
     return f"[secret: {kind}]"
+
+
+def _stands_in(value: str) -> bool:
+    return _STAND_IN.search(value) is not None and _AWS_FORM.fullmatch(value) is None
 
 
 def _replace_value(found: re.Match[str], *, kind: str, left: str = "") -> str:
@@ -181,7 +188,7 @@ def _is_secret_key(found: re.Match[str]) -> bool:
 
 
 def _is_named_secret(value: str, *, weak: bool, quoted: bool, prose: bool) -> bool:
-    if not value.isascii() or len(value) < 4 or _STAND_IN.search(value):  # noqa: PLR2004
+    if not value.isascii() or len(value) < 4 or _stands_in(value):  # noqa: PLR2004
         return False
     if value.startswith(_CODE_START) or (not quoted and _is_code(value)):
         return False

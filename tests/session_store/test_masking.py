@@ -226,6 +226,17 @@ def test_leaves_harmless_text_alone(text: str) -> None:
     assert mask_secrets(text) == (text, False)
 
 
+@pytest.mark.parametrize(
+    "secret", ["AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"]
+)
+@pytest.mark.parametrize("name", ["aws_access_key_id={}", "My AWS secret key: {}", "密钥是 {}"])
+def test_masks_keys_of_aws_even_those_of_its_manual(name: str, secret: str) -> None:
+    """The form says that it is a key; a word in it does not make it a placeholder."""
+    masked, changed = mask_secrets(name.format(secret))
+    assert changed
+    assert secret not in masked
+
+
 def test_the_corpus_is_large_enough() -> None:
     """At least 80 secrets of 16 kinds, and 100 harmless strings."""
     assert len(SECRETS) >= 80
