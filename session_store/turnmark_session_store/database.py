@@ -14,7 +14,7 @@ from turnmark_session_store.queries import value_of
 from turnmark_session_store.schema import APPLICATION_ID, MIGRATIONS
 
 _WAL_LIMIT_BYTES = 64 * 1024 * 1024
-_BUSY_MS = 5_000
+BUSY_MS = 5_000
 """For tools that look in while the daemon runs; the one writer never waits for another."""
 
 _STATEMENTS = 512
@@ -84,7 +84,7 @@ def _open(path: Path, migrations: Sequence[str]) -> apsw.Connection:
     )
     try:
         _check_writable(connection, path)
-        connection.set_busy_timeout(_BUSY_MS)
+        connection.set_busy_timeout(BUSY_MS)
         _check_identity(connection, path, len(migrations))
         _check_structure(connection, path)
         path.chmod(0o600)
@@ -104,7 +104,7 @@ def _check_writable(connection: apsw.Connection, path: Path) -> None:
 def open_reader(path: Path) -> apsw.Connection:
     """Returns a connection that can only read; each use should be one short transaction."""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-    connection.set_busy_timeout(_BUSY_MS)
+    connection.set_busy_timeout(BUSY_MS)
     return connection
 
 

@@ -22,6 +22,7 @@ import structlog
 
 from turnmark_events.errors import TurnmarkError, Unavailable
 from turnmark_events.types import Event
+from turnmark_session_store.database import BUSY_MS
 from turnmark_session_store.failpoints import failpoint
 from turnmark_session_store.times import now_ms
 from turnmark_session_store.transaction import Transaction
@@ -78,6 +79,7 @@ class WriterThread:
         self._background: deque[_Request[Any]] = deque()
         self._wanted = threading.Condition()
         self._closing = False
+        self._truncates = False
         self.broken: str | None = None
         self._groups = 0
         self._requests = 0
@@ -98,6 +100,13 @@ class WriterThread:
             (self._background if background else self._agents).append(_Request(write, answer))
             self._wanted.notify()
         return answer
+
+    def truncate_log_soon(self) -> None:
+        """Empties the write-ahead log after the next group, or as soon as no reader is in the way.
+
+        For erasures: what was overwritten in the database stands in the log until then.
+        """
+        self._truncates = True
 
     def statistics(self) -> dict[str, Any]:
         """Returns queue lengths and counts since start."""
@@ -135,6 +144,18 @@ class WriterThread:
             self._checkpoint()
         self._db.close()
 
+    def _truncate_log(self) -> None:
+        self._db.set_busy_timeout(0)  # a reader in the way must not hold up the next group
+        try:
+            self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            self._truncates = False
+        except apsw.BusyError:
+            log.info("log_truncation_put_off")
+        except apsw.Error as error:
+            log.warning("checkpoint_failed", error=str(error))
+        finally:
+            self._db.set_busy_timeout(BUSY_MS)
+
     def _checkpoint(self) -> None:
         try:
             self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
@@ -161,6 +182,8 @@ class WriterThread:
             except (apsw.Error, OSError) as error:
                 self._give_up(group, error)
             failpoint("store.after_commit")
+        if self._truncates and not self.broken:
+            self._truncate_log()
         self._deliver(group)
 
     def _deliver(self, group: list[_Request[Any]]) -> None:

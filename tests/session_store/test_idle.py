@@ -1,0 +1,149 @@
+"""The idle clock: once per move of every live branch, on time, and otherwise asleep."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from session_store.stage import Clock, Stage, user
+from turnmark_events.types import Event, TipIdle
+from turnmark_session_store.idle import IdleClock, fire_due, next_deadline_ms
+
+pytestmark = pytest.mark.anyio
+
+IDLE_MS = 150
+
+
+class WallClock(Clock):
+    """The real time: the timer waits for that, too."""
+
+    def __call__(self) -> int:
+        return time.time_ns() // 1_000_000
+
+
+class Ticking(Stage):
+    """A stage with a running clock; `published` is set, and made anew, by every publication."""
+
+    published: anyio.Event
+
+
+@asynccontextmanager
+async def ticking(path: Path, idle_ms: int = IDLE_MS) -> AsyncIterator[Ticking]:
+    """A stage with a running clock."""
+    stage = Ticking(path, clock=WallClock(), idle_ms=idle_ms)
+    async with stage, anyio.create_task_group() as tasks:
+        clock = IdleClock(stage.store)
+        stage.published = anyio.Event()
+
+        def publish(events: Sequence[Event]) -> None:
+            stage.events.extend(events)
+            clock.saw(events)
+            stage.published.set()
+            stage.published = anyio.Event()
+
+        stage.store.publish = publish
+        tasks.start_soon(clock.run)
+        yield stage
+        tasks.cancel_scope.cancel()
+
+
+def idles(stage: Stage) -> list[TipIdle]:
+    """Returns what was said to be idle."""
+    return [event for event in stage.events if isinstance(event, TipIdle)]
+
+
+async def until(stage: Ticking, count: int) -> list[TipIdle]:
+    """Returns the first `count` idle tips."""
+    with anyio.fail_after(10):
+        while len(idles(stage)) < count:
+            await stage.published.wait()
+    return idles(stage)
+
+
+async def test_fires_within_a_tenth_of_a_second(place: Path) -> None:
+    """For the branch, its tip and since when."""
+    async with ticking(place / "sessions.db") as stage:
+        await stage.append("a")
+        (row,) = await stage.branches()
+        (said,) = await until(stage, 1)
+        late_ms = time.time_ns() // 1_000_000 - stage.sql("SELECT moved_ms FROM branch")[0][0]
+        assert IDLE_MS <= late_ms <= IDLE_MS + 100
+        assert (said.session, said.branch, said.tip, said.since) == (
+            "s",
+            row.branch,
+            "a",
+            row.moved_at,
+        )
+
+
+async def test_fires_once_per_move(place: Path) -> None:
+    """Each move arms anew; a move before the deadline puts it off."""
+    async with ticking(place / "sessions.db") as stage:
+        await stage.append("a")
+        await until(stage, 1)
+        await stage.append("b")
+        await stage.append("c")
+        await until(stage, 2)
+        assert [said.tip for said in idles(stage)] == ["a", "c"]
+        assert await stage.store.read(next_deadline_ms) is None
+
+
+async def test_fires_for_every_live_branch(place: Path) -> None:
+    """Also off the head, spawned, archived, of another session."""
+    async with ticking(place / "sessions.db") as stage:
+        await stage.append("a", "b")
+        await stage.append("c", after="a")
+        await stage.append("x", session="t")
+        await stage.archive()
+        assert {said.tip for said in await until(stage, 3)} == {"b", "c", "x"}
+
+
+async def test_survives_a_restart(place: Path) -> None:
+    """A deadline that passed while nobody ran fires at start, head first."""
+    path = place / "sessions.db"
+    async with Stage(path, clock=WallClock(), idle_ms=1) as stage:
+        await stage.append("a", "b")
+        await stage.append("c", after="a")
+        await stage.checkout("b")
+    async with ticking(path) as stage:
+        assert [said.tip for said in await until(stage, 2)] == ["b", "c"]
+
+
+async def test_what_moves_no_tip_arms_nothing(stage: Stage) -> None:
+    """Checkouts, archives, marks; and merged, retired and deleted branches are disarmed."""
+    await stage.workspace()
+    await stage.append("a", "b")
+    await stage.append("c", after="a")
+    stage.clock.at_ms += 10_000
+    assert await stage.write(fire_due) == 2
+    await stage.checkout("b")
+    await stage.archive()
+    await stage.settle("a")
+    assert await stage.store.read(next_deadline_ms) is None
+    await stage.merge(["b", "c"], user("m", "m"))
+    assert len(stage.sql("SELECT id FROM branch WHERE idle_ms IS NOT NULL")) == 1
+    await stage.delete()
+    assert await stage.store.read(next_deadline_ms) is None
+
+
+async def test_sleeps_while_nothing_is_due(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a far deadline armed, moves wake nobody and no transaction is begun."""
+    async with ticking(place / "sessions.db", idle_ms=3_600_000) as stage:
+        await stage.append("a")
+        await anyio.wait_all_tasks_blocked()
+        await stage.store.read(next_deadline_ms)  # after the clock's own look
+        await anyio.wait_all_tasks_blocked()
+        reads: list[int] = []
+        read = stage.store.read
+        monkeypatch.setattr(stage.store, "read", lambda f: (reads.append(1), read(f))[1])
+        before = stage.store.statistics()["requests"]
+        for number in range(20):
+            await stage.append(f"t{number}")
+        await anyio.wait_all_tasks_blocked()
+        assert stage.store.statistics()["requests"] == before + 20
+        assert reads == []
