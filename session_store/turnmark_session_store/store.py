@@ -279,9 +279,15 @@ class SessionStore:
         return deleted
 
     async def erase_forgotten(self) -> None:
-        """Erases the words of every forgotten turn, slice by slice, behind agents' appends."""
+        """Erases the words of every forgotten turn, slice by slice, behind agents' appends.
+
+        Then nothing of them is left in the database file; in its log neither, as soon as no reader
+        is in the way.
+        """
         while await self.write(erase_slice, background=True):
             failpoint("erase.slice")
+        self._writer.truncate_log_soon()
+        await self.write(lambda _: None, background=True)
 
     async def export_session(self, asked: ExportSession) -> ExportPage:
         """Returns a page of a session's export lines."""
