@@ -17,10 +17,11 @@ from turnmark_events.errors import NotFound, Refused, Stale
 from turnmark_memory.labels import block_id_of
 from turnmark_memory.model import Add, Edit, Merge, Move, Pin, Retire, Revise, Split, Unpin
 from turnmark_memory.pins import is_pinned, pin, retarget, unpin
-from turnmark_memory.topic import Block, Embed, Topic, block_hash
+from turnmark_memory.topic import Block, Embed, Raw, Topic, block_hash
 from turnmark_memory.topic_edit import (
     add_block,
     insert_after,
+    mark_person,
     new_topic,
     put_block,
     remove_block,
@@ -73,12 +74,18 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def apply_edits(
-    edits: Sequence[Edit], *, sources: Sources, today: date, keep_history: bool = False
+    edits: Sequence[Edit],
+    *,
+    sources: Sources,
+    today: date,
+    keep_history: bool = False,
+    by_person: bool = False,
 ) -> Applied:
     """Returns what the edits make of the topics; nothing is written anywhere.
 
     With `keep_history` a block revised on new evidence leaves its old words behind as a block of
-    its own, superseded by the revised one, which keeps its id.
+    its own, superseded by the revised one, which keeps its id. With `by_person` the blocks that
+    get words from these edits are marked as a person's.
 
     Raises:
         NotFound: if a block isn't there.
@@ -87,7 +94,10 @@ def apply_edits(
     """
     work = _Work(sources, today, keep_history=keep_history)
     for number, edit in enumerate(edits):
-        work.done.append(tuple(dict.fromkeys(work.apply(number, edit))))
+        names = tuple(dict.fromkeys(work.apply(number, edit)))
+        if by_person and isinstance(edit, Add | Revise | Merge | Split):
+            work.mark(names)
+        work.done.append(names)
     work.mend_embeds()
     return work.result()
 
@@ -171,11 +181,15 @@ class _Work:
         return (name,)
 
     def _successor(self, name: str) -> str:
+        return self._named(name) if name.startswith(NEW_BLOCK) else _id(self._find(name)[1])
+
+    def _named(self, name: str) -> str:
+        """Returns the block that `name` stands for: itself, or what an earlier edit made."""
         if not name.startswith(NEW_BLOCK):
-            return _id(self._find(name)[1])
+            return name
         place = name.removeprefix(NEW_BLOCK)
         if not (place.isascii() and place.isdigit()) or int(place) >= len(self.done):
-            raise Refused(f"the successor {name!r} names no earlier edit of this answer")
+            raise Refused(f"the block or successor {name!r} names no earlier edit of this answer")
         return self.done[int(place)][0]
 
     def _merge(self, edit: Merge) -> tuple[str, ...]:
@@ -239,8 +253,15 @@ class _Work:
             names.append(name)
         return tuple(names)
 
+    def mark(self, names: Iterable[str]) -> None:
+        """Marks blocks as a person's; old words that were left behind are not."""
+        for name in names:
+            path, block = self._find(name)
+            if block.superseded_by is None:
+                self._set(path, mark_person(self._loaded(path), name), name)
+
     def _pin(self, edit: Pin | Unpin) -> tuple[str, ...]:
-        path, block = self._find(edit.block)
+        path, block = self._find(self._named(edit.block))
         name = _id(block)
         core = self._topic(CORE)
         if path == CORE:
@@ -267,7 +288,8 @@ class _Work:
         changes = [
             change
             for (path, name), reason in self._touched.items()
-            if (change := self._change(path, name, reason)) is not None
+            if (change := change_of(self._before[path], self._topics.get(path), path, name, reason))
+            is not None
         ]
         changed = {
             path: topic
@@ -275,20 +297,6 @@ class _Work:
             if topic is not self._before[path] and topic != self._before[path]
         }
         return Applied(topics=changed, blocks=tuple(self.done), changes=tuple(changes))
-
-    def _change(self, path: str, name: str, reason: str | None) -> BlockChange | None:
-        before, heading = _line(self._before[path], name)
-        after, new_heading = _line(self._topics.get(path), name)
-        if before == after:
-            return None
-        return BlockChange(
-            topic=path,
-            block=name,
-            before=before,
-            after=after,
-            heading=new_heading if before is None else heading,
-            reason=reason,
-        )
 
     def _take(self, path: str, block: Block) -> Block:
         name = _id(block)
@@ -366,12 +374,35 @@ def _united(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for group in groups for name in group))
 
 
-def _line(topic: Topic | None, name: str) -> tuple[bytes | None, str | None]:
-    """Returns the exact line of the block or embed `name`, and the section of the block."""
+def change_of(
+    before: Topic | None, after: Topic | None, path: str, name: str, reason: str | None = None
+) -> BlockChange | None:
+    """Returns what became of the block or pin `name` between two states of topic `path`."""
+    old, heading = line_of(before, name)
+    new, new_heading = line_of(after, name)
+    if old == new:
+        return None
+    return BlockChange(
+        topic=path,
+        block=name,
+        before=old,
+        after=new,
+        heading=new_heading if old is None else heading,
+        reason=reason,
+    )
+
+
+def line_of(topic: Topic | None, name: str) -> tuple[bytes | None, str | None]:
+    """Returns the exact line of the block `name`, or of its pin, and the section of the block.
+
+    Embeds below the automatic line are arranged, not pinned, and so are none.
+    """
+    arranged = False
     for part in topic.segments if topic is not None else ():
+        arranged = arranged or (isinstance(part, Raw) and part.kind == "line")
         if isinstance(part, Block) and part.id == name:
             return _bytes(part.raw), part.section
-        if isinstance(part, Embed) and part.block == name:
+        if isinstance(part, Embed) and part.block == name and not arranged:
             return _bytes(part.raw), None
     return None, None
 

@@ -8,7 +8,7 @@ install that is still on its way (or was given up) and is replaced when the numb
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 
 import msgspec
@@ -16,6 +16,7 @@ import structlog
 
 from turnmark_events.errors import NotFound, Unavailable
 from turnmark_memory import durable
+from turnmark_memory.line_delta import Hunk
 from turnmark_memory.rooted import names_in
 from turnmark_memory.workspace import REVISIONS, STAGING, Workspace
 
@@ -25,22 +26,85 @@ _NAME = re.compile(r"([1-9][0-9]{0,17})\.json")
 PAGE_LIMIT = 200
 
 
-class BlockChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One block before and after: its words with its cites as they stand in the file.
+class BlockChange(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """One block (or pin) before and after: its words with its cites as they stand in the file.
 
-    `before` is None for a new block, `after` for one that was taken out.
+    `before` is None for a new block, `after` for one that was taken out; both are None once its
+    words were forgotten. Where a line is no UTF-8 its exact bytes stand beside. `heading` is the
+    section it stood under, or stands under now if it is new; `reason` is why it was retired.
     """
 
     topic: str
     block: str
     before: str | None
     after: str | None
+    before_bytes: bytes | None = None
+    after_bytes: bytes | None = None
+    heading: str | None = None
+    reason: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        topic: str,
+        block: str,
+        before: bytes | None,
+        after: bytes | None,
+        heading: str | None = None,
+        reason: str | None = None,
+    ) -> BlockChange:
+        """Returns the change of a block between two exact lines."""
+        old, old_bytes = _readable_line(before)
+        new, new_bytes = _readable_line(after)
+        return cls(
+            topic=topic,
+            block=block,
+            before=old,
+            after=new,
+            before_bytes=old_bytes,
+            after_bytes=new_bytes,
+            heading=heading,
+            reason=reason,
+        )
+
+    @property
+    def old(self) -> bytes | None:
+        """The exact line before."""
+        return _exact_line(self.before, self.before_bytes)
+
+    @property
+    def new(self) -> bytes | None:
+        """The exact line after."""
+        return _exact_line(self.after, self.after_bytes)
+
+    @property
+    def is_scrubbed(self) -> bool:
+        """Tells whether its words were forgotten."""
+        return self.before is None and self.after is None
 
 
-class RevisionRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FileChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One topic's file before and after, by digest (None: no file), and the way back.
+
+    `back` makes the bytes before out of those after, so an undo can put the file back exactly.
+    """
+
+    topic: str
+    before: str | None
+    after: str | None
+    back: tuple[Hunk, ...]
+
+
+class RevisionRecord(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """One install: its number, when and why, the blocks and topics it changed, and how.
 
-    `turns` is the number of turns it settled, None for an install that settles none.
+    `turns` is the number of turns it settled, None for an install that settles none. A file whose
+    words were forgotten in part is not in `files` any more.
     """
 
     revision: int
@@ -50,6 +114,7 @@ class RevisionRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     topics: tuple[str, ...]
     changes: tuple[BlockChange, ...]
     turns: int | None = None
+    files: tuple[FileChange, ...] = ()
 
 
 class RevisionPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,31 +185,76 @@ def revision_numbers(workspace: Workspace) -> list[int]:
 
 
 def replace_record(
-    workspace: Workspace, revision: int, changes: tuple[BlockChange, ...]
+    workspace: Workspace,
+    revision: int,
+    changes: tuple[BlockChange, ...],
+    files: tuple[FileChange, ...] = (),
 ) -> RevisionRecord:
-    """Puts other `changes` into a record, for words that were forgotten; the old bytes are gone."""
-    record = msgspec.structs.replace(read_record(workspace, revision), changes=changes)
+    """Puts other `changes` into a record, for words that were forgotten; the old bytes are gone.
+
+    `files` are those that may stay: what they hold would come back byte for byte.
+    """
+    record = msgspec.structs.replace(read_record(workspace, revision), changes=changes, files=files)
     write_record(workspace, record)
     return record
 
 
-def scrub_records(workspace: Workspace, blocks: set[str]) -> int:
-    """Takes the words of `blocks` out of every record; returns how many records held some.
+def scrub_records(
+    workspace: Workspace,
+    blocks: Collection[str],
+    labels: Iterable[str] = (),
+    *,
+    causes: Collection[str] = (),
+) -> int:
+    """Takes the words of `blocks`, and lines that cite `labels`, out of every record.
 
-    What was forgotten must not come back through an undo, nor be read in the history.
+    Records of `causes` lose all their words. Returns how many records held some. What was
+    forgotten must not come back through an undo, nor be read in the history. Costs a read of every
+    record.
     """
+    marks = [f"[^{label}]".encode() for label in labels]
+    names = [f"^{block}".encode() for block in blocks]
     scrubbed = 0
     for record in _readable(workspace, revision_numbers(workspace)):
+        whole = record.cause in causes
         changes = tuple(
-            msgspec.structs.replace(change, before=None, after=None)
-            if change.block in blocks
+            _scrubbed(change)
+            if whole or change.block in blocks or _holds(change, marks)
             else change
             for change in record.changes
         )
-        if changes != record.changes:
-            replace_record(workspace, record.revision, changes)
+        files = tuple(
+            file
+            for file in (() if whole or changes != record.changes else record.files)
+            if not any(mark in hunk.put for hunk in file.back for mark in (*marks, *names))
+        )
+        if changes != record.changes or files != record.files:
+            replace_record(workspace, record.revision, changes, files)
             scrubbed += 1
     return scrubbed
+
+
+def _holds(change: BlockChange, marks: list[bytes]) -> bool:
+    lines = [line for line in (change.old, change.new) if line is not None]
+    return any(mark in line for line in lines for mark in marks)
+
+
+def _scrubbed(change: BlockChange) -> BlockChange:
+    return BlockChange(topic=change.topic, block=change.block, before=None, after=None)
+
+
+def _readable_line(line: bytes | None) -> tuple[str | None, bytes | None]:
+    """Returns a line to be read, and its bytes where it is no UTF-8."""
+    if line is None:
+        return None, None
+    try:
+        return line.decode(), None
+    except UnicodeDecodeError:
+        return line.decode("utf-8", "replace"), line
+
+
+def _exact_line(text: str | None, exact: bytes | None) -> bytes | None:
+    return exact if exact is not None or text is None else text.encode("utf-8", "replace")
 
 
 def _readable(workspace: Workspace, numbers: list[int]) -> Iterator[RevisionRecord]:

@@ -15,13 +15,12 @@ import apsw
 import msgspec
 import structlog
 
-from turnmark_events.errors import NotFound, Unavailable
 from turnmark_memory.compose import Work
 from turnmark_memory.install import Installer
 from turnmark_memory.labels import label_of
 from turnmark_memory.model import Retire
 from turnmark_memory.relations import keys_of
-from turnmark_memory.revisions import BlockChange, read_record, replace_record, revision_numbers
+from turnmark_memory.revisions import scrub_records
 from turnmark_memory.shelf import Shelf
 from turnmark_session_store import SessionStore
 from turnmark_session_store.failpoints import failpoint
@@ -161,31 +160,7 @@ class TakingBack:
         Those of the retired blocks, of blocks that an erasure took out before a crash, and all
         that cited one of `labels` at its time.
         """
-        workspace = self._shelf.workspace
-        marks = [f"[^{label}]" for label in labels]
-
-        def has_to_go(change: BlockChange, cause: str) -> bool:
-            texts = (change.before or "", change.after or "")
-            return (
-                cause == _FORGOTTEN
-                or change.block in blocks
-                or any(mark in text for mark in marks for text in texts)
-            )
-
-        for number in revision_numbers(workspace):
-            try:
-                record = read_record(workspace, number)
-            except (NotFound, Unavailable) as error:
-                log.warning("revision_record_unreadable", revision=number, reason=error.message)
-                continue
-            changes = tuple(
-                msgspec.structs.replace(change, before=None, after=None)
-                if has_to_go(change, record.cause)
-                else change
-                for change in record.changes
-            )
-            if changes != record.changes:
-                replace_record(workspace, number, changes)
+        scrub_records(self._shelf.workspace, blocks, labels, causes=(_FORGOTTEN,))
 
 
 def taken_back(db: apsw.Connection, turns: Iterable[int]) -> set[int]:
