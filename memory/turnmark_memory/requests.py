@@ -130,8 +130,8 @@ class OrganizeRequest(_Request, frozen=True, kw_only=True):
 
     wait: bool = True
     uncited: bool = False
-    approve: bool = False
-    discard: bool = False
+    approve: bool | str = False
+    discard: bool | str = False
 
 
 class FlushRequest(_Request, frozen=True, kw_only=True):

@@ -413,7 +413,11 @@ def get_turn_anywhere(db: apsw.Connection, ref: str) -> int:
         (ref,),
     )
     if not rows:
-        raise NotFound(f"nothing here is called {ref!r}", ref=ref)
+        raise NotFound(
+            f"nothing here is called {ref!r}: name a block (b-…), a source (s-…), a topic, "
+            "SESSION#ID or a turn's id",
+            ref=ref,
+        )
     if len(rows) > 1:
         candidates = [f"{name}#{ref}" for _, name in rows]
         raise Refused(

@@ -202,6 +202,8 @@ def test_lists_its_commands(alone: Shell) -> None:
         (["flush", "--jsn"], "turnmark flush has no option --jsn, did you mean --json?"),
         (["--jsno", "flush"], "turnmark has no option --jsno, did you mean --json?"),
         (["recall"], "the following arguments are required: QUERY"),
+        (["recall", "x", "--kinds", "blok"], "'blok' is no kind of hit; there are block and turn"),
+        (["recall", "x", "--mode", "fast"], "argument --mode: invalid choice: 'fast'"),
         (["append", "s", "two", "words"], "turnmark append has no place for 'words'; quote"),
         (["append", "s", "x", "--root", "--after", "y"], "--root and --after say different places"),
         (["recall", "x", "-k", "many"], "argument -k: invalid int value: 'many'"),
@@ -642,6 +644,21 @@ def test_shows_what_a_ref_is(turnmark: Shell, daemon: Daemon) -> None:
         "kind    block",
         "topic   people/dana",
         "source  Dana (u-17) · 2026-08-09 14:02 · 3b1f · sources/claude-code/3b1f.jsonl:12",
+    ]
+
+
+def test_shows_each_fact_of_a_turn_on_a_line(turnmark: Shell, daemon: Daemon) -> None:
+    """What is known of a turn stands in rows, and what is not known stands nowhere."""
+    turn = {"id": "u1", "role": "user", "text": "你好", "predecessor": None, "state": "live"}
+    daemon.answers["memory.show"] = {"kind": "turn", "text": "你好", "ref": "s#u1", "turn": turn}
+    assert turnmark("show", "u1").out.splitlines() == [
+        "你好",
+        "",
+        "kind   turn",
+        "ref    s#u1",
+        "id     u1",
+        "role   user",
+        "state  live",
     ]
 
 

@@ -237,7 +237,9 @@ def _write(invocation: Invocation, tally: Tally) -> None:
 def _report(invocation: Invocation, tally: Tally) -> None:
     """Prints the summary, and each failure beside it."""
     for failure in tally.failed:
-        invocation.note(f"turnmark: {failure['name']}: {one_line(failure['reason'])}")
+        name, reason = failure["name"], one_line(failure["reason"])
+        named = reason if reason.startswith(name) else f"{name}: {reason}"
+        invocation.note(f"turnmark: {named}")
     if invocation.as_json:
         invocation.print_json(tally)
         return

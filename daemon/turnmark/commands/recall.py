@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from turnmark.commands.invocation import Invocation, text_of
+from turnmark.commands.invocation import Invocation, WrongUse, text_of
 from turnmark.commands.wording import Fields, local_time, source, speaker
 from turnmark.terminal import printable
 
 _INDENT = "   "
+_KINDS = ("block", "turn")
+_MODES = ("hybrid", "lexical", "dense", "select")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +28,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--project", metavar="PATH", help="only this project")
     parser.add_argument("--history", action="store_true", help="superseded blocks, too")
     parser.add_argument("--budget-tokens", type=int, metavar="N", help="at most this many tokens")
-    parser.add_argument("--mode", metavar="MODE", help="hybrid, lexical, dense or select")
+    parser.add_argument(
+        "--mode", choices=_MODES, metavar="MODE", help="hybrid, lexical, dense or select"
+    )
 
 
 def run(invocation: Invocation) -> int:
@@ -48,7 +52,7 @@ def _params(options: argparse.Namespace) -> dict[str, Any]:
         "k": options.k,
         "session": options.session,
         "tip": options.tip,
-        "kinds": options.kinds.split(",") if options.kinds else None,
+        "kinds": _kinds(options.kinds),
         "topic": options.topic,
         "speaker": options.speaker,
         "since": options.since,
@@ -58,6 +62,16 @@ def _params(options: argparse.Namespace) -> dict[str, Any]:
         "budget_tokens": options.budget_tokens,
         "mode": options.mode,
     }
+
+
+def _kinds(said: str | None) -> list[str] | None:
+    if not said:
+        return None
+    kinds = [kind.strip() for kind in said.split(",")]
+    for kind in kinds:
+        if kind not in _KINDS:
+            raise WrongUse(f"{kind!r} is no kind of hit; there are {' and '.join(_KINDS)}")
+    return kinds
 
 
 def print_hit(invocation: Invocation, number: int, hit: Fields) -> None:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from turnmark.commands.invocation import Invocation, text_of
-from turnmark.commands.wording import plain, source
+from turnmark.commands.wording import Fields, plain, source
 from turnmark.terminal import table
+
+# Of a turn, what the rest of the answer says already.
+_SAID_BEFORE = frozenset({"text", "kind"})
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,8 +30,17 @@ def run(invocation: Invocation) -> int:
         invocation.print_json(answer)
         return 0
     invocation.print_text(answer["text"] or "")
-    facts = {name: value for name, value in answer.items() if name not in {"text", "sources"}}
-    known = [(name, plain(value)) for name, value in facts.items() if value not in (None, [], {})]
+    known = [(name, plain(value)) for name, value in _facts(answer) if value not in (None, [], {})]
     sources = [("source", source(one)) for one in answer.get("sources") or ()]
     invocation.print("", *(invocation.ink.dim(line) for line in table(known + sources)))
     return 0
+
+
+def _facts(answer: Fields) -> Iterator[tuple[str, Any]]:
+    """Yields what is known beside the text; of a turn each fact by itself."""
+    for name, value in answer.items():
+        if name == "turn" and isinstance(value, Mapping):
+            turn: Fields = value  # pyright: ignore[reportUnknownVariableType] # decoded JSON
+            yield from ((one, fact) for one, fact in turn.items() if one not in _SAID_BEFORE)
+        elif name not in {"text", "sources"}:
+            yield name, value
