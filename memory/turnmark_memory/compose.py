@@ -6,26 +6,29 @@ applied does not take its neighbours down. Cost: the topics that the edits name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
 import msgspec
+import structlog
 
-from turnmark_events.errors import TurnmarkError
+from turnmark_events.errors import NotFound, Refused, Stale, TurnmarkError
 from turnmark_memory.apply import BlockChange, Sources, apply_edits
 from turnmark_memory.core_page import arrange
 from turnmark_memory.durable import digest_of
 from turnmark_memory.exchange import StagedFile
 from turnmark_memory.footnotes import labels_used, with_definitions
 from turnmark_memory.labels import block_id_of
-from turnmark_memory.model import Edit
+from turnmark_memory.model import Add, Edit, Revise
 from turnmark_memory.revisions import BlockChange as RecordedChange
 from turnmark_memory.revisions import RevisionRecord
 from turnmark_memory.shelf import Shelf
-from turnmark_memory.topic import Embed, Topic
+from turnmark_memory.topic import Block, Embed, Topic
 from turnmark_memory.topic_format import parse, render
-from turnmark_memory.topic_path import CORE
+from turnmark_memory.topic_path import CORE, topic_path
+
+log = structlog.get_logger(__name__)
 
 AUTOMATIC_LIMIT = 100
 """Embeds kept below the line between two nights: several times what a core budget can show."""
@@ -41,12 +44,14 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 class Done(msgspec.Struct, frozen=True, kw_only=True):
     """What became of one `Work`: the blocks it made or changed, or why it could not be applied.
 
-    `at_fault` tells a problem of the edits from one of the files that they name.
+    `at_fault` tells a problem of the edits from one of the files that they name. `stale` says that
+    a block changed since the writer saw it: asked again, it will see what is there now.
     """
 
     blocks: tuple[str, ...]
     problem: str | None = None
     at_fault: bool = True
+    stale: bool = False
 
 
 class Composed(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,10 +156,13 @@ def _carry_out(
         ids=lambda number, part: desk.fresh(work.name, str(number), str(part)),
     )
     try:
-        applied = apply_edits(work.edits, sources=sources, today=today, keep_history=keep_history)
+        edits = [_rebased(desk, load, edit) for edit in work.edits]
+        applied = apply_edits(edits, sources=sources, today=today, keep_history=keep_history)
     except TurnmarkError as error:
         desk.taken = taken
-        return Done(blocks=(), problem=error.message, at_fault=error not in unusable), ()
+        stale = isinstance(error, Stale | NotFound)
+        at_fault = not stale and error not in unusable
+        return Done(blocks=(), problem=error.message, at_fault=at_fault, stale=stale), ()
     desk.topics.update(applied.topics)
     for change in applied.changes:
         if change.after is not None:
@@ -163,27 +171,63 @@ def _carry_out(
     return Done(blocks=tuple(blocks)), applied.changes
 
 
-def _promote(desk: _Desk, changes: Iterable[BlockChange]) -> None:
+def _rebased(desk: _Desk, load: Callable[[str], Topic | None], edit: Edit) -> Edit:
+    """Returns the edit as it must be for what stands there now.
+
+    Of batches that say the same words again each adds its cites to those of the others. A block
+    that already says these words of these turns is said again by nobody: so it is when turns are
+    offered again whose marks were lost.
+    """
+    if isinstance(edit, Revise):
+        topic = desk.where(edit.block.removeprefix("^"))
+        found = load(topic) if topic is not None else None
+        block = found.block(edit.block.removeprefix("^")) if found is not None else None
+        if block is not None and block.text == edit.text and block.superseded_by is None:
+            return _said_again(block, edit.cites)
+    if isinstance(edit, Add):
+        there = load(topic_path(edit.topic))
+        for block in there.blocks() if there is not None else ():
+            if block.id and block.text == edit.text and set(block.cites) == set(edit.cites):
+                return _said_again(block, ())
+    return edit
+
+
+def _said_again(block: Block, cites: Sequence[str]) -> Revise:
+    return Revise(
+        block=block.id or "",
+        text=block.text,
+        cites=tuple(dict.fromkeys([*block.cites, *cites])),
+    )
+
+
+def _promote(desk: _Desk, changes: Sequence[BlockChange]) -> None:
     """Puts new blocks at the top of the core's automatic part, people and projects first.
 
     What was there stays below, up to a limit; what is gone or superseded leaves. The night puts
-    the whole part in order.
+    the whole part in order. A core topic that can't be used is left as it is.
     """
-    fresh = [
-        (change.topic, change.block)
-        for change in changes
-        if change.before is None and change.after is not None and change.topic != CORE
-    ]
-    gone = {change.block for change in changes if change.after is None} - {
-        block for _, block in fresh
-    }
-    core = desk.load(CORE)
-    if not fresh and not gone:
+    changes = [change for change in changes if change.topic != CORE]
+    shown = [change for change in changes if change.after is not None and _is_shown(desk, change)]
+    left = {change.block for change in changes}.difference(change.block for change in shown)
+    known = {change.block for change in changes if change.before is not None}
+    fresh = [(change.topic, change.block) for change in shown if change.block not in known]
+    if not fresh and not left:
+        return
+    try:
+        core = desk.load(CORE)
+    except Refused as error:
+        log.warning("core_topic_unusable", reason=error.message)
         return
     present = [] if core is None else _automatic(core)
     first = sorted(fresh, key=lambda one: not one[0].startswith(("people/", "projects/")))
-    wanted = [one for one in [*first, *present] if one[1] not in gone]
+    wanted = [one for one in [*first, *present] if one[1] not in left]
     desk.topics[CORE] = arrange(core, list(dict.fromkeys(wanted))[:AUTOMATIC_LIMIT])
+
+
+def _is_shown(desk: _Desk, change: BlockChange) -> bool:
+    topic = desk.topics.get(change.topic)
+    block = topic.block(change.block) if topic is not None else None
+    return block is not None and block.superseded_by is None
 
 
 def _automatic(core: Topic) -> list[tuple[str, str]]:

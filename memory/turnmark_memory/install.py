@@ -16,7 +16,7 @@ import anyio.to_thread
 import msgspec
 import structlog
 
-from turnmark_events.errors import TurnmarkError, Unavailable
+from turnmark_events.errors import Refused, TurnmarkError, Unavailable
 from turnmark_events.types import CoreRebuilt
 from turnmark_memory.compose import Composed, Work, compose
 from turnmark_memory.core_page import CorePage, render_core
@@ -143,14 +143,16 @@ class Installer:
                 raise InstallUnfinished(revision, error.message) from error
             return Installed(revision=revision, composed=composed)
 
-    async def catch_up(self) -> None:
-        """Finishes what the disk kept from being finished; costs nothing where there is nothing.
+    async def catch_up(self) -> bool:
+        """Finishes what the disk kept from being finished; tells whether there was anything.
 
         Raises:
             Unavailable: if the disk still fails.
         """
         async with self._serial:
+            was_behind = self._unfinished or self._stale
             await self._catch_up()
+            return was_behind
 
     async def _catch_up(self) -> None:
         if self._unfinished:
@@ -268,11 +270,15 @@ class Installer:
 
         def load(topic: str, block: str) -> Block | None:
             if topic not in topics:
-                topics[topic] = self._shelf.load(topic)
+                topics[topic] = self._embedded(topic)
             found = topics[topic]
             return None if found is None else found.block(block)
 
-        core = self._shelf.read(CORE) or b""
+        try:
+            core = self._shelf.read(CORE) or b""
+        except Refused as error:
+            log.warning("core_topic_unusable", reason=error.message)
+            return self.core, False
         page = render_core(core, load, self._core_tokens, self._count)
         content = page.text.encode()
         tree = self._shelf.workspace.tree
@@ -282,6 +288,14 @@ class Installer:
         tree.replace(CORE_PAGE, content, staging=STAGING)
         failpoint("core.replaced")
         return page, True
+
+    def _embedded(self, topic: str) -> Topic | None:
+        """Returns a topic that the core page embeds; one that can't be read is left out."""
+        try:
+            return self._shelf.load(topic)
+        except (Refused, Unavailable) as error:
+            log.warning("topic_unreadable", topic=topic, reason=error.message)
+            return None
 
     async def stamp_went_back(self, revision: int) -> None:
         """Writes a revision without changes: the number after which the workspace is trusted."""

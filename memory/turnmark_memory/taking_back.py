@@ -15,6 +15,7 @@ import apsw
 import msgspec
 import structlog
 
+from turnmark_events.errors import Refused
 from turnmark_memory.compose import Work
 from turnmark_memory.install import Installer
 from turnmark_memory.labels import label_of
@@ -60,6 +61,11 @@ class TakingBack:
             async with self._serial:
                 self._signature = None
                 self._seen = {one for one in self._seen if one[0] not in fallen}
+
+    def forget_looks(self) -> None:
+        """Lets the next look go over everything, as the first one does."""
+        self._signature = None
+        self._seen = set()
 
     async def look(self) -> int:
         """Takes out what rests only on turns that were taken back; returns how many blocks.
@@ -113,9 +119,14 @@ class TakingBack:
         resting = [block for block, cites in candidates.items() if gone.issuperset(cites)]
         blocks = await anyio.to_thread.run_sync(self._not_by_person, resting)
         if blocks:
-            edits = tuple(Retire(block=block, reason=cause) for block in blocks)
-            work = Work(name="/".join([cause, *blocks]), edits=edits)
-            await self._installer.install([], cause=cause, works=[work])
+            works = [
+                Work(name=f"{cause}/{block}", edits=(Retire(block=block, reason=cause),))
+                for block in blocks
+            ]
+            installed = await self._installer.install([], cause=cause, works=works)
+            problems = [done for done in installed.composed.done if done.problem and not done.stale]
+            if problems:
+                raise Refused(f"blocks could not be taken out: {problems[0].problem}")
             log.info("blocks_retired", blocks=len(blocks), cause=cause)
         return blocks
 

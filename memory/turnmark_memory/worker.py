@@ -229,7 +229,8 @@ class Worker:
 
     async def _clear_up(self) -> None:
         """Ends what the disk kept from being ended; takes out what rests on nothing any more."""
-        await self._writing.catch_up()
+        if await self._writing.catch_up():
+            self._taking_back.forget_looks()
         if self._abandoned:
             batches = list(self._abandoned)
             await self._store.write(lambda tx: _release_all(tx, batches))

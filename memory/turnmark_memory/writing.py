@@ -62,6 +62,8 @@ _LONGEST_LINGER_SECONDS = 5.0
 """... but no longer than this in all."""
 
 _GROUP_LIMIT = 256
+_STALE_ROUNDS = 2
+"""How often a writer is asked again because neighbours changed its blocks while it thought."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +72,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     `counts` says whether the batch's content may be at fault, so that it is halved and in the end
     a single turn is parked; a disk or an endpoint that fails is not the batch's fault. `journalled`
     says that the batch is in an install that will be finished: it is neither failed nor released.
+    `stale` says that a neighbour changed a block first.
     """
 
     blocks: tuple[str, ...] = ()
@@ -77,6 +80,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     problem: bool = False
     counts: bool = False
     journalled: bool = False
+    stale: bool = False
     reason: str | None = None
 
 
@@ -188,6 +192,15 @@ class Writing:
 
     async def write(self, planned: Planned, batch: int, turns: Sequence[Evidence]) -> Outcome:
         """Returns what the batch came to; never raises for what can be the world's fault."""
+        outcome = await self._write_once(planned, batch, turns)
+        for _ in range(_STALE_ROUNDS):
+            if not outcome.stale:
+                break
+            self._expected += 1
+            outcome = await self._write_once(planned, batch, turns)
+        return outcome
+
+    async def _write_once(self, planned: Planned, batch: int, turns: Sequence[Evidence]) -> Outcome:
         try:
             outcome = await self._distil(planned, batch, turns)
         except TurnmarkError as error:
@@ -345,7 +358,9 @@ class Writing:
             return Outcome(problem=True, journalled=journalled, reason=entry.error.message)
         done = entry.done or Done(blocks=())
         if done.problem is not None:
-            return Outcome(problem=True, counts=done.at_fault, reason=done.problem)
+            return Outcome(
+                problem=True, counts=done.at_fault, stale=done.stale, reason=done.problem
+            )
         return Outcome(blocks=done.blocks)
 
     async def _linger(self) -> None:
@@ -370,9 +385,9 @@ class Writing:
         for entry, done in zip(group, installed.composed.done, strict=True):
             entry.done = done
 
-    async def catch_up(self) -> None:
+    async def catch_up(self) -> bool:
         """Finishes what the disk kept from being finished; see `Installer.catch_up`."""
-        await self._installer.catch_up()
+        return await self._installer.catch_up()
 
 
 def _empty(judged: Validated) -> Outcome:

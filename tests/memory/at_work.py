@@ -155,7 +155,6 @@ class AtWork:
         self.bus: Bus
         self._heard = anyio.Event()
         self._stack = AsyncExitStack()
-        self._tasks: anyio.abc.TaskGroup | None = None
 
     @property
     def root(self) -> Path:
@@ -184,7 +183,13 @@ class AtWork:
         return self
 
     async def run(self) -> None:
-        """Starts the worker and the idle clock."""
+        """Starts the worker and the idle clock, until `stop`."""
+        tasks = await self._stack.enter_async_context(anyio.create_task_group())
+        self._stack.callback(tasks.cancel_scope.cancel)
+        await self.run_in(tasks)
+
+    async def run_in(self, tasks: anyio.abc.TaskGroup) -> None:
+        """Starts the worker and the idle clock among the tasks of somebody who ends them."""
         self.bus = Bus(replay=self.store.events_after, last_seq=await self.store.last_seq())
         clock = IdleClock(self.store)
 
@@ -200,10 +205,8 @@ class AtWork:
             clock.saw(events)
 
         self.store.publish = publish
-        self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
-        self._stack.callback(self._tasks.cancel_scope.cancel)
-        await self._tasks.start(self.memory.run, self.bus)
-        self._tasks.start_soon(clock.run)
+        await tasks.start(self.memory.run, self.bus)
+        tasks.start_soon(clock.run)
 
     async def stop(self) -> None:
         """Ends everything in order."""
