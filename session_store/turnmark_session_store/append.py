@@ -200,7 +200,8 @@ def place_line(
         NotFound: if a turn's `caller` or `supersedes` is not here.
     """
     line = Line(start)
-    if restore and start is not None:
+    retired, has_partials = _look(tx, session, start)
+    if restore and retired and start is not None:
         line.restored = bool(restore_path(tx, start))
     previous = start
     for turn in turns:
@@ -211,13 +212,27 @@ def place_line(
         placed = place_turn(tx, session, namespace_of(tx, session), turn, previous, caller=caller)
         if placed.new and replaced is not None:
             line.superseded[replaced] = placed.turn
-        _drop_partial(tx, session, placed.id)
+        if has_partials:
+            _drop_partial(tx, session, placed.id)
         line.placed.append(placed)
         previous = placed.turn
-    if restore:
-        retired = [placed.turn for placed in line.placed if placed.retired]
-        line.restored = bool(restore_path(tx, *retired)) or line.restored
+    back = [placed.turn for placed in line.placed if placed.retired]
+    if restore and back:
+        line.restored = bool(restore_path(tx, *back)) or line.restored
     return line
+
+
+def _look(tx: Transaction, session: SessionRow, start: int | None) -> tuple[bool, bool]:
+    """Returns whether `start` is retired and whether the session has partials; one query."""
+    key, retired, has_partials = tx.row(
+        "SELECT (SELECT key FROM turn WHERE id = ?1),"
+        " EXISTS (SELECT 1 FROM retired_turn WHERE turn = ?1),"
+        " EXISTS (SELECT 1 FROM partial_turn WHERE session = ?2)",
+        (start, session.id),
+    )
+    if start is not None:
+        tx.knows(start, key)
+    return bool(retired), bool(has_partials)
 
 
 def _caller(
@@ -373,7 +388,7 @@ def _branches_at(tx: Transaction, session: SessionRow, tip: int) -> list[int]:
 
 def branch_name(tx: Transaction, branch: int) -> str:
     """Returns the public name of a branch's integer key."""
-    return str(tx.value("SELECT name FROM branch WHERE id = ?", (branch,)))
+    return tx.branch_name(branch)
 
 
 def replay(

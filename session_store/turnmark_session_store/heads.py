@@ -152,6 +152,7 @@ def _move_tip(
     heads: tuple[int | None, int | None],
 ) -> int | None:
     name, old = tx.row("SELECT name, tip FROM branch WHERE id = ?", (tip.branch,))
+    tx.names(tip.branch, name)
     if old == tip.new and tip.cause != "archive":
         tx.execute("UPDATE branch SET archived = 0 WHERE id = ?", (tip.branch,))
         return None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import apsw
 
@@ -18,7 +17,8 @@ _NAME_LIMIT_BYTES = 512
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _COLUMNS = (
     "id, name, agent, project, namespace, memory, forked_from, forked_turn, caller, head,"
-    " head_branch, created_ms, updated_ms, closed_ms, deleted_ms"
+    " head_branch, created_ms, updated_ms, closed_ms, deleted_ms,"
+    " (SELECT namespace.name FROM namespace WHERE namespace.id = session.namespace)"
 )
 
 
@@ -29,8 +29,7 @@ class Rows(Protocol):
         """Runs one statement."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionRow:
+class SessionRow(NamedTuple):
     """One row of `session`; integers are keys of the store."""
 
     id: int
@@ -48,6 +47,7 @@ class SessionRow:
     updated_ms: int
     closed_ms: int | None
     deleted_ms: int | None
+    namespace_name: str | None
 
 
 def check_name(name: str, what: str) -> str:
@@ -90,9 +90,7 @@ def session_by_id(db: apsw.Connection, session: int) -> SessionRow:
 
 def _row(db: apsw.Connection, where: str, parameter: object) -> SessionRow | None:
     row = row_of(db, f"SELECT {_COLUMNS} FROM session WHERE {where}", (parameter,))
-    if row is None:
-        return None
-    return SessionRow(**dict(zip(_COLUMNS.split(", "), row, strict=True)))
+    return None if row is None else SessionRow._make(row)
 
 
 def open_session(tx: Transaction, asked: OpenSession) -> tuple[SessionRow, bool]:
@@ -204,7 +202,9 @@ def in_namespace(tx: Transaction, session: SessionRow) -> SessionRow:
     """Returns the session with its namespace fixed; see `namespace_of`."""
     if session.namespace is not None:
         return session
-    return replace(session, namespace=namespace_of(tx, session))
+    namespace = namespace_of(tx, session)
+    name = str(tx.value("SELECT name FROM namespace WHERE id = ?", (namespace,)))
+    return session._replace(namespace=namespace, namespace_name=name)
 
 
 def intern_namespace(tx: Transaction, name: str) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -188,9 +187,14 @@ class SessionStore:
         Raises:
             Unavailable: if the disk failed or is full, or the store is closing.
         """
-        answer = self._writer.submit(function, background=background)
+        # A future of the loop itself: the delivery settles it there, so no hop is lost.
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._writer.submit_to(answer, function, background=background)
         queued()
-        return await _outcome(answer)
+        try:
+            return await answer
+        except _DISK_ERRORS as error:
+            raise Unavailable(f"the session store could not be written: {error}") from error
 
     async def read(self, function: Callable[[apsw.Connection], T]) -> T:
         """Runs `function` on one snapshot, in a thread beside the writer."""
@@ -391,15 +395,3 @@ def _length(turn: TurnIn) -> int:
 
 def _ignore(events: Sequence[Event]) -> None:
     del events
-
-
-async def _outcome(answer: Future[T]) -> T:
-    """Returns what a group's delivery set; the loop itself settles it, so no hop is lost."""
-    if not answer.done():
-        done = anyio.Event()
-        answer.add_done_callback(lambda _: done.set())
-        await done.wait()
-    try:
-        return answer.result()
-    except _DISK_ERRORS as error:
-        raise Unavailable(f"the session store could not be written: {error}") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from turnmark_events.errors import Refused
 
@@ -19,8 +20,12 @@ def now_ms() -> int:
 
 def to_rfc3339(at_ms: int) -> str:
     """Returns `at_ms` as `2026-08-09T14:02:00.000Z`."""
-    moment = datetime.fromtimestamp(at_ms // _MS, tz=UTC)
-    return f"{moment.isoformat()[:19]}.{at_ms % _MS:03d}Z"
+    return f"{_to_second(at_ms // _MS)}.{at_ms % _MS:03d}Z"
+
+
+@lru_cache(maxsize=64)
+def _to_second(at: int) -> str:
+    return datetime.fromtimestamp(at, tz=UTC).isoformat()[:19]
 
 
 def to_datetime(at_ms: int) -> datetime:

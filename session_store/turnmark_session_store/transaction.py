@@ -30,6 +30,7 @@ class Transaction:
         self.events: list[Event] = []
         self._at: str | None = None
         self._ids: dict[int, str] = {}
+        self._branches: dict[int, str] = {}
 
     @property
     def at(self) -> str:
@@ -50,6 +51,18 @@ class Transaction:
     def knows(self, turn: int, key: str) -> None:
         """Remembers the public id of a turn that was just read or written."""
         self._ids[turn] = key
+
+    def branch_name(self, branch: int) -> str:
+        """Returns the public name of a branch's integer key, read once."""
+        known = self._branches.get(branch)
+        if known is None:
+            found = self.value("SELECT name FROM branch WHERE id = ?", (branch,))
+            known = self._branches[branch] = str(found)
+        return known
+
+    def names(self, branch: int, name: str) -> None:
+        """Remembers the public name of a branch that was just read or made."""
+        self._branches[branch] = name
 
     def execute(self, sql: str, parameters: Any = ()) -> None:
         """Runs one statement whose rows nobody needs."""

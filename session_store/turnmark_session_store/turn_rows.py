@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import apsw
 
@@ -14,6 +13,19 @@ from turnmark_session_store.queries import row_of
 from turnmark_session_store.recordable import RECORDABLE_VERSION
 from turnmark_session_store.sessions import SessionRow
 from turnmark_session_store.transaction import Transaction
+
+_COLUMNS = (
+    "predecessor, namespace, key, session, caller, supersedes, role, kind, recordable, predicate,"
+    " digest, tokens, masked, lost_predecessor, time_ms, created_ms"
+)
+_VALUES = "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16"
+_INSERT = f"INSERT INTO turn (root, {_COLUMNS}) SELECT root, {_VALUES} FROM turn WHERE id = ?1"
+_INSERT_ROOT = (
+    f"INSERT INTO turn (id, root, {_COLUMNS}) SELECT n, n, {_VALUES}"
+    " FROM (SELECT coalesce(max(id), 0) + 1 AS n FROM turn)"
+)
+"""A root is its own root, so its key is chosen beforehand; SQLite chooses the others, the same way:
+one more than the greatest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +89,9 @@ def key_of(
     """Returns the turn's own id, or the hash that stands for it at this place."""
     if turn.id is not None:
         return turn.id
-    name = str(tx.value("SELECT name FROM namespace WHERE id = ?", (namespace,)))
+    name = session.namespace_name if namespace == session.namespace else None
+    if name is None:
+        name = str(tx.value("SELECT name FROM namespace WHERE id = ?", (namespace,)))
     origin = ""
     if predecessor is None:
         called_by = tx.turn_id(caller) or ""
@@ -106,32 +120,26 @@ def _insert(
 ) -> int:
     spawned_prompt = caller is not None and predecessor is None and turn.role == "user"
     supersedes = _superseded(tx, namespace, turn.supersedes)
-    row: dict[str, Any] = {
-        "namespace": namespace,
-        "key": key,
-        "session": session.id,
-        "predecessor": predecessor,
-        "caller": caller,
-        "supersedes": supersedes,
-        "role": turn.role,
-        "kind": turn.kind,
-        "recordable": int(turn.recordable and not spawned_prompt),
-        "predicate": RECORDABLE_VERSION,
-        "digest": turn.digest,
-        "tokens": turn.tokens,
-        "masked": int(turn.masked),
-        "lost_predecessor": int(lost_predecessor),
-        "time_ms": tx.at_ms if turn.time_ms is None else turn.time_ms,
-        "created_ms": tx.at_ms,
-    }
     made = tx.insert(
-        "INSERT INTO turn (id, root, namespace, key, session, predecessor, caller, supersedes,"
-        " role, kind, recordable, predicate, digest, tokens, masked, lost_predecessor, time_ms,"
-        " created_ms) SELECT n, coalesce((SELECT root FROM turn WHERE id = :predecessor), n),"
-        " :namespace, :key, :session, :predecessor, :caller, :supersedes, :role, :kind,"
-        " :recordable, :predicate, :digest, :tokens, :masked, :lost_predecessor, :time_ms,"
-        " :created_ms FROM (SELECT coalesce(max(id), 0) + 1 AS n FROM turn)",
-        row,
+        _INSERT if predecessor is not None else _INSERT_ROOT,
+        (
+            predecessor,
+            namespace,
+            key,
+            session.id,
+            caller,
+            supersedes,
+            turn.role,
+            turn.kind,
+            turn.recordable and not spawned_prompt,
+            RECORDABLE_VERSION,
+            turn.digest,
+            turn.tokens,
+            turn.masked,
+            lost_predecessor,
+            tx.at_ms if turn.time_ms is None else turn.time_ms,
+            tx.at_ms,
+        ),
     )
     tx.execute(
         "INSERT INTO turn_words (turn, text, speaker_id, speaker_name, metadata)"

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import apsw
 import structlog
@@ -28,6 +28,7 @@ from turnmark_session_store.times import now_ms
 from turnmark_session_store.transaction import Transaction
 
 T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
 GROUP_LIMIT = 256
 """Past 256 requests a group gains little and its first waits longer."""
 
@@ -38,15 +39,33 @@ Deliver = Callable[[Sequence[Event], Sequence[Settle]], None]
 """Gets a group's events in order and the callables that answer its requests, after the commit."""
 
 
+class Answer(Protocol[T_contra]):
+    """Where a request's outcome goes: a future of a loop or of a thread."""
+
+    def done(self) -> bool:
+        """Whether nobody waits for it any more."""
+        ...
+
+    def set_result(self, result: T_contra, /) -> None:
+        """Takes what the write returned."""
+        ...
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        """Takes what the write raised."""
+        ...
+
+
 @dataclass(slots=True)
 class _Request(Generic[T]):
     write: Callable[[Transaction], T]
-    answer: Future[T]
+    answer: Answer[T]
     result: T | None = None
     error: BaseException | None = None
     events: list[Event] = field(default_factory=list[Event])
 
     def settle(self) -> None:
+        if self.answer.done():  # whoever asked was cancelled
+            return
         if self.error is not None:
             self.answer.set_exception(self.error)
         else:
@@ -87,19 +106,25 @@ class WriterThread:
         self._thread.start()
 
     def submit(self, write: Callable[[Transaction], T], *, background: bool = False) -> Future[T]:
-        """Queues `write` and returns its answer, set once the group's commit is durable.
+        """Queues `write` and returns its answer, set once the group's commit is durable."""
+        answer: Future[T] = Future()
+        self.submit_to(answer, write, background=background)
+        return answer
+
+    def submit_to(
+        self, answer: Answer[T], write: Callable[[Transaction], T], *, background: bool = False
+    ) -> None:
+        """Queues `write`, to be answered through `deliver` into `answer`.
 
         The queue is unbounded here on purpose: its bound is the number of requests that clients
         may have under way, which the socket's connections limit.
         """
-        answer: Future[T] = Future()
         with self._wanted:
             if self._closing or self.broken:
                 answer.set_exception(self._unavailable())
-                return answer
+                return
             (self._background if background else self._agents).append(_Request(write, answer))
             self._wanted.notify()
-        return answer
 
     def truncate_log_soon(self) -> None:
         """Empties the write-ahead log after the next group, or as soon as no reader is in the way.
