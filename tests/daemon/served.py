@@ -241,6 +241,7 @@ def serving(config: str = "", **environ: str) -> Iterator[Daemon]:
         yield daemon.start(**environ)
         assert daemon.stop() == 0
         assert "call_failed" not in daemon.logged()
+        assert "Traceback" not in daemon.logged()
 
 
 def fresh(name: str = "session") -> str:

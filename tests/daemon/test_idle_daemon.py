@@ -1,0 +1,88 @@
+"""A daemon at rest wakes for nothing (law 10); benchmarks/idle_daemon.py measures it for long."""
+
+from __future__ import annotations
+
+import select
+import sys
+from pathlib import Path
+
+import pytest
+
+from daemon.served import Daemon, Wire, serving
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+SESSIONS = 200
+QUIET_SECONDS = 3.0
+MOST_SWITCHES = 10
+_LOOKS = 40
+
+
+def switches(pid: int) -> dict[str, int]:
+    """The voluntary context switches of each thread of a process."""
+    found: dict[str, int] = {}
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        status = (task / "status").read_text(encoding="utf-8")
+        found[task.name] = int(status.split("\nvoluntary_ctxt_switches:")[1].split("\n")[0])
+    return found
+
+
+def assert_silent(wire: Wire, seconds: float) -> None:
+    """Nothing comes over a connection for that long."""
+    assert select.select([wire.socket], [], [], seconds)[0] == []
+
+
+def assert_rests(daemon: Daemon, wire: Wire) -> None:
+    """Once what was asked for is done, the threads together wake fewer than ten times."""
+    before = switches(daemon.pid)
+    for _ in range(_LOOKS):
+        assert_silent(wire, 0.25)
+        now = switches(daemon.pid)
+        if now == before:
+            break
+        before = now
+    assert_silent(wire, QUIET_SECONDS)
+    after = switches(daemon.pid)
+    woken = {thread: count - before.get(thread, 0) for thread, count in after.items()}
+    assert sum(woken.values()) < MOST_SWITCHES, woken
+
+
+def fill(wire: Wire, role: str) -> None:
+    """Appends to many sessions, all under way at once."""
+    for number in range(SESSIONS):
+        turns = [{"role": role, "text": f"第{number}句: done"}]
+        wire.request("turn.append", {"session": f"s-{number}", "turns": turns})
+        if number % 50 == 49:
+            for _ in range(50):
+                assert "result" in wire.frame()
+
+
+@pytest.mark.parametrize("nightly", ["off", "03:00"])
+def test_nothing_wakes_where_nothing_is_due(nightly: str) -> None:
+    """With deadlines to come, all written, a client and a subscriber connected: silence."""
+    with serving(f'[memory]\nnightly = "{nightly}"\n') as daemon, daemon.connect() as wire:
+        fill(wire, "user")
+        assert wire.call("memory.flush")["left"] == 0
+        wire.call("events.subscribe", types=["TipIdle"])
+        assert_rests(daemon, wire)
+
+
+def test_nothing_wakes_where_much_is_owed_but_not_due() -> None:
+    """What waits for its silence or its batch waits asleep."""
+    with serving('[memory]\nnightly = "off"\n') as daemon, daemon.connect() as wire:
+        fill(wire, "user")
+        assert wire.call("memory.owed")["turns"] == SESSIONS
+        assert_rests(daemon, wire)
+
+
+def test_rests_again_after_a_start_with_everything_in_the_store() -> None:
+    """A restart looks once at what is there, and then sleeps as well."""
+    with serving('[memory]\nnightly = "off"\n') as daemon:
+        with daemon.connect() as wire:
+            fill(wire, "user")
+            wire.call("memory.flush")
+        assert daemon.stop() == 0
+        daemon.start()
+        with daemon.connect() as wire:
+            wire.call("events.subscribe")
+            assert_rests(daemon, wire)
