@@ -293,6 +293,11 @@ class SessionStore:
         self._writer.truncate_log_soon()
         await self.write(lambda _: None, background=True)
 
+    async def trim_events(self) -> None:
+        """Drops events past keeping, slice by slice, behind agents' appends."""
+        while await self.write(lambda tx: event_table.trim(tx.db, tx.at_ms), background=True):
+            pass
+
     async def export_session(self, asked: ExportSession) -> ExportPage:
         """Returns a page of a session's export lines."""
         return await self.read(lambda db: export_session(db, asked))
