@@ -44,7 +44,8 @@ from turnmark_session_store.sessions import find_session
 
 PROTOCOL = 1
 _LARGE_ANSWER_BYTES = 16 * 1024 * 1024
-"""For answers that hold whole turns: a turn that could be sent in can be read back."""
+"""For answers that hold whole turns, or as many rows as there are: pages keep well below a request's
+limit where they can, but what could be sent in can be read back."""
 
 P = TypeVar("P", bound=msgspec.Struct)
 Plain = Callable[[P], Awaitable[Any]]
@@ -221,19 +222,19 @@ def method_table(api: Api, store: SessionStore, memory: Memory, bus: Bus) -> dic
     }
     reads: dict[str, Method[Any]] = {
         "hello": Method(params=Hello, call=api.hello),
-        "session.list": Method(params=ListSessions, call=api.list_sessions),
-        "session.show": Method(params=SessionRef, call=api.show_session),
+        "session.list": _long(ListSessions, api.list_sessions),
+        "session.show": _long(SessionRef, api.show_session),
         "session.branch": _large(ListBranch, store.list_branch),
         "session.export": _large(ExportSession, store.export_session),
         "status": Method(params=Nothing, call=api.status),
     }
     memories: dict[str, Method[Any]] = {
-        "memory.owed": _read(OwedRequest, memory.owed),
+        "memory.owed": _large(OwedRequest, memory.owed),
         "memory.flush": Method(params=FlushRequest, call=api.flush),
-        "memory.recall": Method(params=RecallRequest, call=api.recall),
-        "memory.context": _read(ContextRequest, memory.context),
-        "memory.core": _read(CoreRequest, memory.core),
-        "memory.topics": _read(TopicsRequest, memory.topics),
+        "memory.recall": _long(RecallRequest, api.recall),
+        "memory.context": _large(ContextRequest, memory.context),
+        "memory.core": _large(CoreRequest, memory.core),
+        "memory.topics": _large(TopicsRequest, memory.topics),
         "memory.show": _large(ShowRequest, memory.show),
         "memory.organize": Method(params=OrganizeRequest, call=api.organize),
     }
@@ -247,13 +248,13 @@ def _plain(answer: Plain[P]) -> Callable[[P, Call], Awaitable[Any]]:
     return call
 
 
-def _read(params: type[P], answer: Plain[P]) -> Method[Any]:
-    return Method(params=params, call=_plain(answer))
-
-
 def _write(params: type[P], answer: Plain[P]) -> Method[Any]:
     return Method(params=params, call=_plain(answer), ordered=True)
 
 
 def _large(params: type[P], answer: Plain[P]) -> Method[Any]:
-    return Method(params=params, call=_plain(answer), answer_limit_bytes=_LARGE_ANSWER_BYTES)
+    return _long(params, _plain(answer))
+
+
+def _long(params: type[P], answer: Callable[[P, Call], Awaitable[Any]]) -> Method[Any]:
+    return Method(params=params, call=answer, answer_limit_bytes=_LARGE_ANSWER_BYTES)

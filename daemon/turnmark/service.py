@@ -97,11 +97,20 @@ async def _start(stack: AsyncExitStack, settings: Settings) -> _Daemon:
     await tasks.start(memory.run, bus)
     tasks.start_soon(clock.run)
     tasks.start_soon(store.erase_forgotten)
+    tasks.start_soon(_trim_events, store, bus)
     api = Api(store, memory, settings.rules, daemon.inspect)
     methods = method_table(api, store, memory, bus)
     daemon.server = Server(path=settings.socket, methods=methods, grace_seconds=_GRACE_SECONDS)
     await stack.enter_async_context(_serving(daemon.server, settings))
     return daemon
+
+
+async def _trim_events(store: SessionStore, bus: Bus) -> None:
+    """Drops events that are past keeping, now and after each night."""
+    await store.trim_events()
+    async with bus.subscribe(name="trimming", types=["NightDone"]) as nights:
+        async for _ in nights:
+            await store.trim_events()
 
 
 def _loaded_counter() -> TokenCounter:
