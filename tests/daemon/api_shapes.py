@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 TEXT_OR_NULL = (str, None)
 
 SPEAKER = {"id?": TEXT_OR_NULL, "name?": TEXT_OR_NULL}
@@ -105,7 +107,7 @@ FLUSHED = {
     "left": int,
     "failures": [FAILURE],
 }
-EVENTS = {
+EVENTS: dict[str, dict[str, Any]] = {
     "TipMoved": {
         "session": str,
         "branch": str,

@@ -294,7 +294,8 @@ def test_a_cancelled_wait_is_not_answered_and_others_are(wire: Wire) -> None:
 
 def test_a_token_of_the_wrong_type_is_an_error(wire: Wire) -> None:
     """A progress token is a string or a whole number, as in MCP; other `_meta` is ignored."""
-    for token in ([], {}, 1.5, True, None):
+    tokens: tuple[Any, ...] = ([], {}, 1.5, True, None)
+    for token in tokens:
         asked = wire.request("hello", {"_meta": {"progressToken": token}})
         assert check(wire.answer(asked))["code"] == -32602
     assert wire.answer(wire.request("hello", {"_meta": {"other": 1}}))["result"]
@@ -320,8 +321,8 @@ def test_any_printable_name_stays_inside_the_places(daemon: Daemon, wire: Wire) 
         wire.call("turn.append", session=name, turns=[user(f"I live in {name}.", id=name)])
     for name in NAMES:
         assert wire.call("memory.flush", session=name)["left"] == 0
-        (turn,) = wire.call("session.branch", session=name)["turns"]
-        assert (turn["id"], turn["session"], turn["text"]) == (name, name, f"I live in {name}.")
+        (found,) = wire.call("session.branch", session=name)["turns"]
+        assert (found["id"], found["session"], found["text"]) == (name, name, f"I live in {name}.")
     within = [Path(path) for path in listing(daemon.root)]
     assert all(not path.is_symlink() for path in within)
     top = {path.name for path in daemon.root.iterdir()}
@@ -394,8 +395,8 @@ def test_the_dag_takes_no_cycle_and_no_gap(wire: Wire) -> None:
     point = {"session": session}
     assert check(wire.ask("session.open", session=session, forked_from=point))["code"] == -32005
     assert check(wire.ask("session.open", session=other, forked_from=point))["code"] == -32002
-    turns = [wire.call("session.branch", session=session, tip="c")["turns"]]
-    assert [[turn["predecessor"] for turn in row] for row in turns] == [[None, "a", "b"]]
+    line = wire.call("session.branch", session=session, tip="c")["turns"]
+    assert [turn["predecessor"] for turn in line] == [None, "a", "b"]
 
 
 def test_long_chains_and_many_heads_are_walked(wire: Wire) -> None:

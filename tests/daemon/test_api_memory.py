@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -315,7 +315,7 @@ def test_organize_does_what_the_night_does(wire: Wire, session: str) -> None:
     answer = wire.call("memory.organize")
     shape = {"date": str, "changed": int, "core": CORE, "owed": 0}
     has_shape(answer, shape)
-    assert date.fromisoformat(answer["date"])
+    assert date.fromisoformat(answer["date"]).isoformat() == answer["date"]
     held = {"pass": str, "removes": int, "blocks": [str]}
     has_shape(answer, {"held?": (held, None)})
     assert owed(wire, session)["turns"] == 0
@@ -356,7 +356,8 @@ def test_status_says_all_that_the_table_names(daemon: Daemon, wire: Wire) -> Non
     has_shape(answer, shape)
     assert answer["what_to_do"] == []
     assert answer["next_night"] is None
-    assert answer["last_success"] is None or datetime.fromisoformat(answer["last_success"])
+    if answer["last_success"] is not None:
+        assert datetime.fromisoformat(answer["last_success"]).tzinfo == UTC
     assert Path(answer["workspace_path"]) == daemon.workspace
 
 

@@ -119,12 +119,14 @@ def test_what_is_no_socket_is_refused_untouched(daemon: Daemon, kind: str) -> No
     precious = daemon.root / "precious"
     make: dict[str, Callable[[], object]] = {
         "file": lambda: daemon.socket.write_text("words"),
-        "link": lambda: (precious.write_text("words"), daemon.socket.symlink_to(precious)),
+        "link": lambda: daemon.socket.symlink_to(precious),
         "dangling link": lambda: daemon.socket.symlink_to(precious),
         "directory": daemon.socket.mkdir,
         "fifo": lambda: os.mkfifo(daemon.socket),
     }
     make[kind]()
+    if kind == "link":
+        precious.write_text("words")
     before = daemon.socket.lstat()
     failed = daemon.run()
     assert failed.returncode == 1
