@@ -20,38 +20,41 @@ log = structlog.get_logger(__name__)
 _RETRY = timedelta(minutes=10)
 """A night that failed is tried again after this, the same date."""
 
-
-def local_zone() -> tzinfo:
-    """Returns the machine's zone as it is now."""
-    zone = datetime.now().astimezone().tzinfo
-    return UTC if zone is None else zone
+_LONGEST_GAP = timedelta(hours=25)
+"""A zone that changes sides of the date line leaves out a day; no clock jumps further."""
 
 
 def due_instant(day: date, at: time, zone: tzinfo | None) -> datetime:
     """Returns the moment, in UTC, at which the night of local `day` is due.
 
-    `zone` None is the machine's local time. A time in a gap is moved past it, a doubled one is the
-    first.
+    `zone` None is the machine's local time. A time in a gap is the first moment after it, a doubled
+    one is the first.
     """
     wall = datetime.combine(day, at)
-    if zone is None:
-        return wall.astimezone(UTC)
-    instant = wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
-    back = instant.astimezone(zone).replace(tzinfo=None)
-    if back != wall:  # in a gap: fold=0 read it with the offset before, which lands behind the gap
-        return _first_after_gap(day, at, zone)
-    return instant
+    instant = _instant(wall, zone)
+    return instant if _wall(instant, zone) == wall else _end_of_gap(wall, instant, zone)
 
 
-def _first_after_gap(day: date, at: time, zone: tzinfo) -> datetime:
-    """Returns the first whole minute of local time after the gap that swallowed `at`."""
-    wall = datetime.combine(day, at)
-    for minutes in range(1, 24 * 60):
-        later = wall + timedelta(minutes=minutes)
-        instant = later.replace(tzinfo=zone, fold=0).astimezone(UTC)
-        if instant.astimezone(zone).replace(tzinfo=None) == later:
-            return instant
-    return wall.replace(tzinfo=zone).astimezone(UTC)
+def _instant(wall: datetime, zone: tzinfo | None) -> datetime:
+    """Returns the first moment at which a clock shows `wall`; in a gap, a moment near it."""
+    # A naive time is read in the machine's zone.
+    return wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
+
+
+def _wall(instant: datetime, zone: tzinfo | None) -> datetime:
+    return instant.astimezone(zone).replace(tzinfo=None, fold=0)
+
+
+def _end_of_gap(wall: datetime, near: datetime, zone: tzinfo | None) -> datetime:
+    """Returns the first whole second at which a clock shows `wall` or later."""
+    early, late = near - _LONGEST_GAP, near + _LONGEST_GAP
+    while late - early > timedelta(seconds=1):
+        middle = (early + (late - early) / 2).replace(microsecond=0)
+        if _wall(middle, zone) >= wall:
+            late = middle
+        else:
+            early = middle
+    return late
 
 
 def next_due(
@@ -85,24 +88,28 @@ class NightClock:
         last_done: Callable[[], Awaitable[date | None]],
         night: Callable[[date], Awaitable[None]],
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        zone: tzinfo | None = None,
     ) -> None:
         self._at = at
         self._last_done = last_done
         self._night = night
         self._now = now
+        self._zone = zone
         self.next: datetime | None = None
 
     async def run(self) -> None:
         """Runs until cancelled. A failed night is logged and tried again, never skipped."""
         with DeadlineTimer(self._now) as timer:
             while True:
-                day, due = next_due(self._now(), await self._last_done(), self._at)
-                self.next = due
-                if await timer.wait_until(due) is not Wake.DUE:
-                    continue
                 try:
-                    await self._night(day)
+                    await self._wait_and_run(timer)
                 except TurnmarkError as error:
-                    log.warning("night_failed", date=day.isoformat(), reason=error.message)
+                    log.warning("night_failed", reason=error.message)
                     self.next = self._now() + _RETRY
                     await timer.wait_until(self.next)
+
+    async def _wait_and_run(self, timer: DeadlineTimer) -> None:
+        day, due = next_due(self._now(), await self._last_done(), self._at, self._zone)
+        self.next = due
+        if await timer.wait_until(due) is Wake.DUE:
+            await self._night(day)
