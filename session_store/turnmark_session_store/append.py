@@ -378,12 +378,14 @@ def _branch_at(tx: Transaction, session: SessionRow, tip: int | None) -> int | N
 
 
 def _branches_at(tx: Transaction, session: SessionRow, tip: int) -> list[int]:
+    # By tip, which few branches share: a session may have thousands.
     rows = tx.rows(
-        f"SELECT id FROM branch WHERE session = ? AND tip = ? AND {LIVE_BRANCH}"
-        " ORDER BY id = ? DESC, move DESC",
-        (session.id, tip, session.head_branch),
+        "SELECT move, id FROM branch INDEXED BY branch_by_tip"
+        f" WHERE tip = ? AND session = ? AND {LIVE_BRANCH}",
+        (tip, session.id),
     )
-    return [branch for (branch,) in rows]
+    rows.sort(key=lambda row: (row[1] == session.head_branch, row[0]), reverse=True)
+    return [branch for _, branch in rows]
 
 
 def branch_name(tx: Transaction, branch: int) -> str:
