@@ -50,11 +50,15 @@ class BlockChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """The changed topics, the ids of the blocks that each edit made or changed, and the changes."""
+    """The changed topics, the ids of the blocks that each edit made or changed, and the changes.
+
+    `exact` are files to be put down byte for byte, None to take one away; no edit asks for that.
+    """
 
     topics: dict[str, Topic]
     blocks: tuple[tuple[str, ...], ...]
     changes: tuple[BlockChange, ...]
+    exact: dict[str, bytes | None] = {}
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
@@ -377,10 +381,13 @@ def _united(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
 def change_of(
     before: Topic | None, after: Topic | None, path: str, name: str, reason: str | None = None
 ) -> BlockChange | None:
-    """Returns what became of the block or pin `name` between two states of topic `path`."""
+    """Returns what became of the block or pin `name` between two states of topic `path`.
+
+    A block that only went under another heading changes from its line to the same line.
+    """
     old, heading = line_of(before, name)
     new, new_heading = line_of(after, name)
-    if old == new:
+    if old == new and heading == new_heading:
         return None
     return BlockChange(
         topic=path,
@@ -390,6 +397,20 @@ def change_of(
         heading=new_heading if old is None else heading,
         reason=reason,
     )
+
+
+def folded(changes: Iterable[BlockChange]) -> tuple[BlockChange, ...]:
+    """Returns one change for each block of a topic, from its first state to its last."""
+    found: dict[tuple[str, str], BlockChange] = {}
+    for change in changes:
+        place = (change.topic, change.block)
+        first = found.get(place)
+        found[place] = change if first is None else _after(first, change)
+    return tuple(change for change in found.values() if change.after or change.before)
+
+
+def _after(first: BlockChange, then: BlockChange) -> BlockChange:
+    return msgspec.structs.replace(first, after=then.after, reason=then.reason or first.reason)
 
 
 def line_of(topic: Topic | None, name: str) -> tuple[bytes | None, str | None]:

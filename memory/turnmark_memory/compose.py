@@ -14,15 +14,18 @@ import msgspec
 import structlog
 
 from turnmark_events.errors import NotFound, Refused, Stale, TurnmarkError
-from turnmark_memory.apply import BlockChange, Sources, apply_edits
+from turnmark_memory.apply import Applied, BlockChange, Sources, apply_edits, folded
+from turnmark_memory.backlinks import mend_links
 from turnmark_memory.core_page import arrange
 from turnmark_memory.durable import digest_of
 from turnmark_memory.exchange import StagedFile
 from turnmark_memory.footnotes import labels_used, with_definitions
 from turnmark_memory.labels import block_id_of
+from turnmark_memory.line_delta import delta
 from turnmark_memory.model import Add, Edit, Revise
+from turnmark_memory.removal import Removal, removal_of
 from turnmark_memory.revisions import BlockChange as RecordedChange
-from turnmark_memory.revisions import RevisionRecord
+from turnmark_memory.revisions import FileChange, RevisionRecord
 from turnmark_memory.shelf import Shelf
 from turnmark_memory.topic import Block, Embed, Topic
 from turnmark_memory.topic_format import parse, render
@@ -35,10 +38,17 @@ AUTOMATIC_LIMIT = 100
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """One batch's accepted edits; `name` makes the ids of its new blocks, the same on a redo."""
+    """One batch's accepted edits; `name` makes the ids of its new blocks, the same on a redo.
+
+    `by_person` says that somebody asked for exactly this: the words are theirs, no history is kept
+    beside the revision's record, and turns that lose their last block are parked as removed.
+    `carry_out` does something else than edits in their place.
+    """
 
     name: str
-    edits: tuple[Edit, ...]
+    edits: tuple[Edit, ...] = ()
+    by_person: bool = False
+    carry_out: Callable[[Sources], Applied] | None = None
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,26 +62,32 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None = None
     at_fault: bool = True
     stale: bool = False
+    error: TurnmarkError | None = None
 
 
 class Composed(msgspec.Struct, frozen=True, kw_only=True):
-    """An install ready to be journalled: files to exchange, and its record."""
+    """An install ready to be journalled: files to exchange, its record, and marks to replace."""
 
     files: tuple[StagedFile, ...]
     topics: tuple[str, ...]
     record: RevisionRecord
     done: tuple[Done, ...]
+    removal: Removal = Removal()
 
 
 @dataclass(slots=True)
 class _Desk:
-    """The topics as they are so far, and as they were when they were first taken."""
+    """The topics as they are so far, and as they were when they were first taken.
+
+    `exact` are files whose bytes are given, None to take one away.
+    """
 
     shelf: Shelf
     bases: dict[str, bytes | None] = field(default_factory=dict[str, bytes | None])
     topics: dict[str, Topic] = field(default_factory=dict[str, Topic])
     moved: dict[str, str] = field(default_factory=dict[str, str])
     taken: set[str] = field(default_factory=set[str])
+    exact: dict[str, bytes | None] = field(default_factory=dict[str, bytes | None])
 
     def load(self, topic: str) -> Topic | None:
         if topic not in self.bases:
@@ -114,15 +130,19 @@ def compose(
     desk = _Desk(shelf)
     done: list[Done] = []
     changes: list[BlockChange] = []
+    by_person: list[BlockChange] = []
     for work in works:
         result, changed = _carry_out(desk, work, at.date(), keep_history=keep_history)
         done.append(result)
         changes += changed
+        by_person += changed if work.by_person else ()
+    changes = [*folded([*changes, *_mend_links(desk, changes)])]
     _promote(desk, changes)
-    files = tuple(_staged(desk, topic) for topic in sorted(desk.topics) if _differs(desk, topic))
+    topics = tuple(topic for topic in sorted({*desk.topics, *desk.exact}) if _differs(desk, topic))
+    files = tuple(_staged(desk, topic) for topic in topics)
     return Composed(
         files=files,
-        topics=tuple(sorted(topic for topic in desk.topics if _differs(desk, topic))),
+        topics=topics,
         record=RevisionRecord(
             revision=revision,
             at=at,
@@ -131,8 +151,10 @@ def compose(
             topics=tuple(dict.fromkeys(change.topic for change in changes)),
             changes=tuple(map(_recorded, changes)),
             turns=turns,
+            files=tuple(map(_file_change, topics, files)),
         ),
         done=tuple(done),
+        removal=removal_of(shelf.index, by_person),
     )
 
 
@@ -157,13 +179,16 @@ def _carry_out(
     )
     try:
         edits = [_rebased(desk, load, edit) for edit in work.edits]
-        applied = apply_edits(edits, sources=sources, today=today, keep_history=keep_history)
+        applied = _applied(work, edits, sources, today, keep_history=keep_history)
     except TurnmarkError as error:
         desk.taken = taken
         stale = isinstance(error, Stale | NotFound)
         at_fault = not stale and error not in unusable
-        return Done(blocks=(), problem=error.message, at_fault=at_fault, stale=stale), ()
+        return Done(
+            blocks=(), problem=error.message, at_fault=at_fault, stale=stale, error=error
+        ), ()
     desk.topics.update(applied.topics)
+    desk.exact.update(applied.exact)
     for change in applied.changes:
         if change.after is not None:
             desk.moved[change.block] = change.topic
@@ -200,12 +225,42 @@ def _said_again(block: Block, cites: Sequence[str]) -> Revise:
     )
 
 
+def _applied(
+    work: Work, edits: Sequence[Edit], sources: Sources, today: date, *, keep_history: bool
+) -> Applied:
+    if work.carry_out is not None:
+        return work.carry_out(sources)
+    return apply_edits(
+        edits,
+        sources=sources,
+        today=today,
+        keep_history=keep_history and not work.by_person,
+        by_person=work.by_person,
+    )
+
+
+def _mend_links(desk: _Desk, changes: Sequence[BlockChange]) -> tuple[BlockChange, ...]:
+    """Lets links to blocks that went elsewhere follow them, in whatever topic they stand."""
+
+    def load(topic: str) -> Topic | None:
+        try:
+            return None if topic in desk.exact else desk.load(topic)
+        except TurnmarkError:  # a topic that can't be used now keeps its link; it names its block
+            return None
+
+    mended = mend_links(changes, load=load, linking=desk.shelf.index.topics_linking)
+    desk.topics.update(mended.topics)
+    return mended.changes
+
+
 def _promote(desk: _Desk, changes: Sequence[BlockChange]) -> None:
     """Puts new blocks at the top of the core's automatic part, people and projects first.
 
     What was there stays below, up to a limit; what is gone or superseded leaves. The night puts
     the whole part in order. A core topic that can't be used is left as it is.
     """
+    if CORE in desk.exact:
+        return
     changes = [change for change in changes if change.topic != CORE]
     shown = [change for change in changes if change.after is not None and _is_shown(desk, change)]
     left = {change.block for change in changes}.difference(change.block for change in shown)
@@ -238,33 +293,46 @@ def _automatic(core: Topic) -> list[tuple[str, str]]:
 
 
 def _differs(desk: _Desk, topic: str) -> bool:
+    if topic in desk.exact:
+        return desk.exact[topic] != desk.shelf.read(topic)
     return render(desk.topics[topic]) != desk.bases.get(topic)
 
 
 def _staged(desk: _Desk, topic: str) -> StagedFile:
+    base = desk.bases[topic] if topic in desk.bases else desk.shelf.read(topic)
+    return StagedFile(
+        path=desk.shelf.workspace.topic_file(topic),
+        base=None if base is None else digest_of(base),
+        base_content=base,
+        content=desk.exact[topic] if topic in desk.exact else _rendered(desk, topic),
+    )
+
+
+def _rendered(desk: _Desk, topic: str) -> bytes:
     found = desk.topics[topic]
     definitions = {
         label: line
         for label in labels_used(found)
         if (line := desk.shelf.define(label, topic)) is not None
     }
-    base = desk.bases.get(topic)
-    return StagedFile(
-        path=desk.shelf.workspace.topic_file(topic),
-        base=None if base is None else digest_of(base),
-        base_content=base,
-        content=render(with_definitions(found, definitions)),
+    return render(with_definitions(found, definitions))
+
+
+def _file_change(topic: str, file: StagedFile) -> FileChange:
+    return FileChange(
+        topic=topic,
+        before=file.base,
+        after=None if file.content is None else digest_of(file.content),
+        back=delta(file.content or b"", file.base_content or b""),
     )
 
 
 def _recorded(change: BlockChange) -> RecordedChange:
-    return RecordedChange(
+    return RecordedChange.of(
         topic=change.topic,
         block=change.block,
-        before=_text(change.before),
-        after=_text(change.after),
+        before=change.before,
+        after=change.after,
+        heading=change.heading,
+        reason=change.reason,
     )
-
-
-def _text(line: bytes | None) -> str | None:
-    return None if line is None else line.decode("utf-8", "replace")

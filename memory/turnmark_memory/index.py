@@ -27,6 +27,7 @@ from turnmark_memory.index_rows import (
     put_topic,
     put_turn,
     row_of_block,
+    set_learnt,
     topic_row,
     turn_doc,
 )
@@ -36,6 +37,7 @@ from turnmark_memory.index_schema import (
     Filters,
     Found,
     Kind,
+    LearntRow,
     TopicDoc,
     TopicRow,
     TurnDoc,
@@ -91,13 +93,19 @@ class Index:
         docs: Sequence[BlockDoc],
         *,
         updated_at: datetime | None = None,
+        links: Sequence[str] = (),
     ) -> None:
         """Makes `docs`, in their order, the blocks of `topic`; costs what the topic is long.
 
         A block that stood in another topic leaves it.
         """
         given = TopicDoc(
-            topic=topic, about=about, tokens=tokens, blocks=tuple(docs), updated_at=updated_at
+            topic=topic,
+            about=about,
+            tokens=tokens,
+            blocks=tuple(docs),
+            updated_at=updated_at,
+            links=tuple(links),
         )
         with self._file.writing() as db:
             put_topic(db, given)
@@ -116,6 +124,7 @@ class Index:
         with self._file.writing() as db:
             for label in labels:
                 drop_turn(db, label)
+                set_learnt(db, label)
                 db.execute("INSERT OR IGNORE INTO forgotten VALUES (?)", (label,))
         self._file.truncate_log()
 
@@ -184,6 +193,39 @@ class Index:
         with self._file.reading() as db:
             rows = db.execute(sql, (topic,)).fetchall()
             return [block_doc(db, int(row)) for (row,) in rows]
+
+    def superseded_by(self, block: str) -> list[str]:
+        """Returns the ids of the blocks that this one superseded, sorted."""
+        sql = "SELECT block FROM block WHERE superseded_by = ? ORDER BY 1"
+        return [str(row[0]) for row in self._all(sql, block)]
+
+    def topics_linking(self, block: str) -> list[str]:
+        """Returns the topics in whose files something links to a block or embeds it, sorted."""
+        sql = "SELECT topic FROM link WHERE block = ? ORDER BY 1"
+        return [str(row[0]) for row in self._all(sql, block)]
+
+    def learnt_in(self, topic: str) -> list[LearntRow]:
+        """Returns a topic's blocks that cite a turn, with when they were learnt."""
+        sql = f"SELECT {_LEARNT} FROM block WHERE topic = ? AND learnt_us IS NOT NULL"
+        return [_learnt_row(row) for row in self._all(sql, topic)]
+
+    def learnt_from(self, label: str) -> list[int]:
+        """Returns when the blocks that cite a turn were learnt, in microseconds since 1970."""
+        sql = """SELECT learnt_us FROM block JOIN cite USING (row)
+                 WHERE label = ? AND learnt_us IS NOT NULL"""
+        return [int(row[0]) for row in self._all(sql, label)]
+
+    def learnt_between(self, since_us: int, until_us: int, limit: int) -> list[LearntRow]:
+        """Returns the first `limit` blocks learnt from `since_us` up to before `until_us`."""
+        sql = f"""SELECT {_LEARNT} FROM block WHERE learnt_us >= ? AND learnt_us < ?
+                  ORDER BY learnt_us, topic, place, block LIMIT ?"""
+        return [_learnt_row(row) for row in self._all(sql, since_us, until_us, limit)]
+
+    def learnt_steps(self, step_us: int) -> list[int]:
+        """Returns, in order, the steps of that length since 1970 in which a block was learnt."""
+        sql = """SELECT DISTINCT (learnt_us - ((learnt_us % ?1) + ?1) % ?1) / ?1 FROM block
+                 WHERE learnt_us IS NOT NULL ORDER BY 1"""
+        return [int(row[0]) for row in self._all(sql, step_us)]
 
     def topics(self, *, after: str = "", limit: int = -1) -> list[TopicRow]:
         """Returns the topics after the path `after`, sorted by path; all without `limit`."""
@@ -280,6 +322,20 @@ class Index:
     def _all(self, sql: str, *bound: object) -> list[Row]:
         with self._file.reading() as db:
             return list(db.execute(sql, bound).fetchall())
+
+
+_LEARNT = "block, topic, text, learnt_us, superseded_by"
+
+
+def _learnt_row(row: Row) -> LearntRow:
+    block, topic, text, learnt_us, superseded_by = row
+    return LearntRow(
+        block=str(block),
+        topic=str(topic),
+        text=str(text),
+        learnt_us=learnt_us,
+        superseded_by=None if superseded_by is None else str(superseded_by),
+    )
 
 
 def _stamp(db: Database, revision: int) -> None:

@@ -64,6 +64,8 @@ def put_topic(db: Database, given: TopicDoc) -> None:
         "INSERT INTO topic VALUES (?, ?, ?, ?)",
         (given.topic, given.about, given.tokens, _microseconds_or_none(given.updated_at)),
     )
+    for block in dict.fromkeys(given.links):
+        db.execute("INSERT INTO link VALUES (?, ?)", (block, given.topic))
     named = terms_of(given.topic.partition("/")[2] or given.topic)
     for place, doc in enumerate(given.blocks):
         _put_block(db, doc, given.topic, place, named)
@@ -75,7 +77,18 @@ def drop_topic(db: Database, topic: str) -> None:
         "SELECT row, terms FROM block WHERE topic = ?", (topic,)
     ).fetchall():
         _drop_block(db, row, terms)
+    db.execute("DELETE FROM link WHERE topic = ?", (topic,))
     db.execute("DELETE FROM topic WHERE topic = ?", (topic,))
+
+
+def set_learnt(db: Database, label: str) -> None:
+    """Brings the times of blocks that cite a turn in step with the turns that are left."""
+    db.execute(
+        """UPDATE block SET learnt_us = (SELECT max(at_us) FROM cite JOIN turn USING (label)
+                                         WHERE cite.row = block.row)
+           WHERE row IN (SELECT cite.row FROM cite WHERE cite.label = ?)""",
+        (label,),
+    )
 
 
 def turn_doc(row: Row) -> TurnDoc:
@@ -177,6 +190,11 @@ def _put_block(db: Database, doc: BlockDoc, topic: str, place: int, named: list[
         db.execute("INSERT OR REPLACE INTO alias VALUES (?, ?)", (alias, row))
     for at, label in enumerate(doc.cites):
         db.execute("INSERT INTO cite VALUES (?, ?, ?)", (row, at, label))
+    db.execute(
+        """UPDATE block SET learnt_us = (SELECT max(at_us) FROM cite JOIN turn USING (label)
+                                         WHERE cite.row = block.row) WHERE row = ?""",
+        (row,),
+    )
 
 
 def _drop_block(db: Database, row: int, terms: str) -> None:

@@ -17,7 +17,7 @@ Kind = Literal["turn", "block"]
 APPLICATION_ID = 0x746D6978
 """`tmix`: keeps a database of another program from being taken for an index and replaced."""
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 PRAGMAS = (
     "PRAGMA journal_mode = wal",
@@ -70,9 +70,18 @@ CREATE TABLE block (
     superseded_by TEXT,
     superseded_on TEXT,
     updated_us INTEGER,
+    learnt_us INTEGER,
     terms TEXT NOT NULL
 );
 CREATE INDEX block_by_topic ON block (topic, place);
+CREATE INDEX block_by_time ON block (learnt_us) WHERE learnt_us IS NOT NULL;
+CREATE INDEX block_by_successor ON block (superseded_by) WHERE superseded_by IS NOT NULL;
+CREATE TABLE link (
+    block TEXT NOT NULL,
+    topic TEXT NOT NULL,
+    PRIMARY KEY (block, topic)
+) WITHOUT ROWID;
+CREATE INDEX link_by_topic ON link (topic);
 CREATE TABLE alias (alias TEXT PRIMARY KEY, row INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX alias_by_block ON alias (row);
 CREATE TABLE cite (
@@ -137,13 +146,27 @@ class BlockDoc(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicDoc(msgspec.Struct, frozen=True, kw_only=True):
-    """One topic with its blocks in the order of the file, as a rebuild takes it."""
+    """One topic with its blocks in the order of the file, as a rebuild takes it.
+
+    `links` are the ids of blocks that something in its file links to or embeds.
+    """
 
     topic: str
     about: str
     tokens: int
     blocks: tuple[BlockDoc, ...]
     updated_at: datetime | None = None
+    links: tuple[str, ...] = ()
+
+
+class LearntRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One block as a timeline shows it: `learnt_us` is the time of the newest turn it cites."""
+
+    block: str
+    topic: str
+    text: str
+    learnt_us: int
+    superseded_by: str | None
 
 
 class TopicRow(msgspec.Struct, frozen=True, kw_only=True):

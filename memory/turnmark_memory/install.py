@@ -21,8 +21,10 @@ from turnmark_events.types import CoreRebuilt
 from turnmark_memory.compose import Composed, Work, compose
 from turnmark_memory.core_page import CorePage, render_core
 from turnmark_memory.exchange import StagedFile, close_exchange, exchange
+from turnmark_memory.removal import Removal, follow_removal
 from turnmark_memory.revisions import RevisionRecord, write_record
 from turnmark_memory.shelf import Shelf
+from turnmark_memory.timeline import Timeline
 from turnmark_memory.topic import Block, Topic
 from turnmark_memory.topic_merge import merge_topics
 from turnmark_memory.topic_path import CORE
@@ -50,6 +52,7 @@ class _Journal(msgspec.Struct, frozen=True, kw_only=True):
     topics: tuple[str, ...]
     record: RevisionRecord
     stamp: RevisionStamp
+    removal: Removal = Removal()
 
 
 class Installed(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +99,7 @@ class Installer:
         self._core_tokens = core_tokens
         self._count = count
         self._serial = anyio.Lock()
+        self._timeline = Timeline(shelf)
         self.core = CorePage(text="", tokens=0, blocks=(), left_out=())
         self.installs = 0
         self._unfinished = self._stale = False
@@ -113,21 +117,36 @@ class Installer:
             InstallUnfinished: if the disk fails behind the journal; `catch_up` finishes it.
             Unavailable: if the disk fails before that; nothing was changed.
         """
+
+        def make(revision: int) -> Composed:
+            return compose(
+                self._shelf,
+                [*(batch.work for batch in batches), *works],
+                revision=revision,
+                cause=cause,
+                at=datetime.now(UTC),
+                turns=sum(batch.turns for batch in batches) or None,
+            )
+
+        return await self.carry_out(make, batches)
+
+    async def carry_out(
+        self, make: Callable[[int], Composed], batches: Sequence[BatchWork] = ()
+    ) -> Installed:
+        """Installs what `make` gives for the next revision's number; it may raise to leave it be.
+
+        `make` runs in a worker thread, when no other install is under way.
+
+        Raises:
+            InstallUnfinished: if the disk fails behind the journal; `catch_up` finishes it.
+            Unavailable: if the disk fails before that; nothing was changed.
+        """
         async with self._serial:
             await self._catch_up()
             revision = 1 + await self._store.read(
                 lambda db: workspace_revision(db, self._workspace)
             )
-            composed = await anyio.to_thread.run_sync(
-                lambda: compose(
-                    self._shelf,
-                    [*(batch.work for batch in batches), *works],
-                    revision=revision,
-                    cause=cause,
-                    at=datetime.now(UTC),
-                    turns=sum(batch.turns for batch in batches) or None,
-                )
-            )
+            composed = await anyio.to_thread.run_sync(make, revision)
             results = [
                 BatchResult(batch=batch.batch, outcome="kept", blocks=list(done.blocks))
                 for batch, done in zip(batches, composed.done, strict=False)
@@ -168,6 +187,7 @@ class Installer:
         revision = await self._store.read(lambda db: workspace_revision(db, self._workspace))
         await anyio.to_thread.run_sync(close_exchange, self._shelf.workspace, merge_topics)
         await anyio.to_thread.run_sync(self._shelf.rebuild, revision)
+        await anyio.to_thread.run_sync(self._timeline.rebuild)
         await self._rebuild_core()
 
     async def _journal(self, composed: Composed, results: Sequence[BatchResult]) -> OpenInstall:
@@ -176,6 +196,7 @@ class Installer:
             topics=composed.topics,
             record=composed.record,
             stamp=RevisionStamp(revision=composed.record.revision, at=composed.record.at),
+            removal=composed.removal,
         )
         body = msgspec.json.encode(journal)
         revision, cause = composed.record.revision, composed.record.cause
@@ -215,7 +236,12 @@ class Installer:
         journal = msgspec.json.decode(install.body, type=_Journal)
         await anyio.to_thread.run_sync(self._exchange, journal)
         failpoint("install.in_place")
-        await self._store.write(lambda tx: close_install(tx, install.install))
+
+        def close(tx: Transaction) -> None:
+            close_install(tx, install.install)
+            follow_removal(tx, self._workspace, journal.removal, install.revision)
+
+        await self._store.write(close)
         failpoint("install.settled")
         self.installs += 1
         try:
@@ -245,6 +271,7 @@ class Installer:
         topics.update((_topic_of(result.path), None) for result in late)
         for topic in topics:
             self._shelf.shelve(topic, self._shelf.read(topic))
+        self._timeline.refresh(self._shelf.take_stale_days())
         self._shelf.index.revision = journal.record.revision
 
     async def rebuild_core(self) -> CorePage:
@@ -252,7 +279,16 @@ class Installer:
         async with self._serial:
             return await self._rebuild_core()
 
+    async def rebuild_timeline(self, *, whole: bool) -> None:
+        """Makes the timeline right: its missing and needless pages, or the bytes of all of them."""
+        async with self._serial:
+            timeline = self._timeline
+            await anyio.to_thread.run_sync(timeline.rebuild if whole else timeline.complete)
+
     async def _rebuild_core(self) -> CorePage:
+        await anyio.to_thread.run_sync(
+            lambda: self._timeline.refresh(self._shelf.take_stale_days())
+        )
         page, changed = await anyio.to_thread.run_sync(self._render_core)
         self.core = page
         if changed:

@@ -169,8 +169,10 @@ class Memory:
         await self._begin_nights()
         revision = await self._store.read(lambda db: workspace_revision(db, self.key))
         index = self._shelf.index
-        if await anyio.to_thread.run_sync(lambda: index.revision) != revision:
+        behind = await anyio.to_thread.run_sync(lambda: index.revision) != revision
+        if behind:
             await anyio.to_thread.run_sync(self._shelf.rebuild, revision)
+        await self.installer.rebuild_timeline(whole=behind)
         await self.installer.rebuild_core()
 
     async def _begin_nights(self) -> None:
@@ -344,6 +346,7 @@ class Memory:
                 look, lambda turns: progress(turns, max(turns, due.turns), "turns written")
             )
             failpoint("night.flushed")
+            await self.installer.rebuild_timeline(whole=True)
             await self.installer.rebuild_core()
             failpoint("night.rendered")
 

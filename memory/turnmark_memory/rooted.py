@@ -101,6 +101,17 @@ class Rooted:
             refuse_odd(dir_fd, name, path)
             durable.replace(staging_fd, dir_fd, name, content)
 
+    def remove(self, path: str) -> None:
+        """Takes the regular file at `path` away, durably; none there is fine."""
+        with durable.disk_errors(f"remove {path}"):
+            try:
+                with self.parent(path) as (dir_fd, name):
+                    refuse_odd(dir_fd, name, path)
+                    os.unlink(name, dir_fd=dir_fd)
+                    os.fsync(dir_fd)
+            except FileNotFoundError:
+                return
+
     @staticmethod
     def _enter(parent: int, name: str, path: str, *, create: bool) -> int:
         if create:

@@ -6,13 +6,15 @@ after an install the files' own bytes go back into it. Every function blocks on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from typing import Final
 
 import structlog
 
 from turnmark_events.errors import Refused, Unavailable
 from turnmark_memory.archive import Archive, ArchivedTurn, SourceLine
+from turnmark_memory.backlinks import links_of
 from turnmark_memory.footnotes import definition
 from turnmark_memory.index import Index
 from turnmark_memory.index_schema import BlockDoc, TopicDoc, TurnDoc
@@ -23,6 +25,8 @@ from turnmark_memory.topic_path import CORE
 from turnmark_memory.workspace import Workspace
 
 log = structlog.get_logger(__name__)
+
+DAY_US: Final = 86_400_000_000
 
 
 class Shelf:
@@ -35,6 +39,7 @@ class Shelf:
         self.archive = archive
         self.index = index
         self._count = count
+        self._stale_days: set[int] = set()
 
     def read(self, topic: str) -> bytes | None:
         """Returns a topic's bytes, None where there is no file.
@@ -96,14 +101,42 @@ class Shelf:
         )
 
     def shelve(self, topic: str, content: bytes | None) -> None:
-        """Brings the index in step with what a topic's file holds now."""
+        """Brings the index in step with what a topic's file holds now.
+
+        Notes the days on whose timeline something changed: see `take_stale_days`.
+        """
+        before = self.index.learnt_in(topic)
         if content is None:
             self.index.remove_topic(topic)
-            return
-        found = self._topic_doc(topic, parse(content))
-        self.index.set_topic(
-            topic, found.about, found.tokens, found.blocks, updated_at=found.updated_at
-        )
+        else:
+            found = self._topic_doc(topic, parse(content))
+            self.index.set_topic(
+                topic,
+                found.about,
+                found.tokens,
+                found.blocks,
+                updated_at=found.updated_at,
+                links=found.links,
+            )
+        after = self.index.learnt_in(topic)
+        changed = set(before).symmetric_difference(after)
+        self._stale_days.update(row.learnt_us // DAY_US for row in changed)
+
+    def forget(self, labels: Iterable[str]) -> None:
+        """Erases turns from the index and keeps them out; see `Index.forget`."""
+        names = list(labels)
+        self._note_days(names)
+        self.index.forget(names)
+        self._note_days(names)
+
+    def _note_days(self, labels: Iterable[str]) -> None:
+        learnt = (at_us for label in labels for at_us in self.index.learnt_from(label))
+        self._stale_days.update(at_us // DAY_US for at_us in learnt)
+
+    def take_stale_days(self) -> frozenset[int]:
+        """Returns the days since 1970 whose timeline is behind, and takes them as dealt with."""
+        days, self._stale_days = frozenset(self._stale_days), set()
+        return days
 
     def index_turns(self, turns: list[tuple[Evidence, SourceLine]]) -> None:
         """Makes archived turns searchable."""
@@ -156,6 +189,7 @@ class Shelf:
                 if block.id is not None and topic != CORE
             ),
             updated_at=datetime.now(UTC),
+            links=links_of(found),
         )
 
 

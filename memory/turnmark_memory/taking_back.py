@@ -162,7 +162,7 @@ class TakingBack:
         self._scrub_records(labels, blocks)
         self._shelf.archive.forget(labels)
         failpoint("erase.archived")
-        self._shelf.index.forget(labels)
+        self._shelf.forget(labels)
         failpoint("erase.indexed")
 
     def _scrub_records(self, labels: Sequence[str], blocks: Collection[str]) -> None:
