@@ -44,8 +44,8 @@ from turnmark_session_store.sessions import find_session
 
 PROTOCOL = 1
 _LARGE_ANSWER_BYTES = 16 * 1024 * 1024
-"""For answers that hold whole turns, or as many rows as there are: pages keep well below a request's
-limit where they can, but what could be sent in can be read back."""
+"""For answers that hold whole turns, or as many rows as there are. Pages keep well below what a
+request may have where they can; but what could be sent in can be read back."""
 
 P = TypeVar("P", bound=msgspec.Struct)
 Plain = Callable[[P], Awaitable[Any]]
