@@ -6,6 +6,8 @@ it twice changes nothing more, which a redo after a crash needs.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from turnmark_memory.core_page import arrange
 from turnmark_memory.exchange import MergeInput
 from turnmark_memory.footnotes import with_definitions
@@ -24,11 +26,20 @@ def merge_topics(given: MergeInput) -> bytes:
     if given.path == _CORE_PATH:
         embeds = [(embed.topic, embed.block) for embed in _below(ours)]
         theirs = arrange(theirs, embeds)
+    doubled = _doubled(base) | _doubled(ours) | _doubled(theirs)
     for block in ours.blocks():
-        theirs = _bring(theirs, block, base)
+        if block.id not in doubled:
+            theirs = _bring(theirs, block, base)
     for block in base.blocks():
-        theirs = _drop(theirs, block, ours)
+        if block.id not in doubled:
+            theirs = _drop(theirs, block, ours)
     return render(with_definitions(theirs, _definitions(ours) | _definitions(theirs)))
+
+
+def _doubled(topic: Topic) -> set[str | None]:
+    """Returns ids that stand twice: somebody copied a block, and only they know which is which."""
+    counts = Counter(block.id for block in topic.blocks())
+    return {name for name, count in counts.items() if count > 1}
 
 
 def _below(core: Topic) -> list[Embed]:
