@@ -31,13 +31,18 @@ def forget_turns(tx: Transaction, turns: Iterable[int]) -> list[int]:
 
     Their words are erased by `erase_slice`.
     """
-    forgotten: list[int] = []
-    for turn in turns:
-        tx.execute(
-            "INSERT OR IGNORE INTO forgotten_turn (turn, at_ms) VALUES (?, ?)", (turn, tx.at_ms)
+    asked = "[" + ",".join(map(str, dict.fromkeys(turns))) + "]"
+    forgotten: list[int] = [
+        turn
+        for (turn,) in tx.rows(
+            "SELECT value FROM json_each(?) WHERE value NOT IN (SELECT turn FROM forgotten_turn)",
+            (asked,),
         )
-        if tx.db.changes():
-            forgotten.append(turn)
+    ]
+    tx.execute(
+        "INSERT OR IGNORE INTO forgotten_turn (turn, at_ms) SELECT value, ? FROM json_each(?)",
+        (tx.at_ms, asked),
+    )
     if forgotten:
         tx.record(Forgotten, {"turns": len(forgotten)})
     return forgotten

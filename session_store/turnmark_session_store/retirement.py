@@ -42,13 +42,19 @@ def retire_unreached(tx: Transaction, tips: Iterable[int], kept: Iterable[int]) 
 
 def retire(tx: Transaction, turns: Iterable[int]) -> list[int]:
     """Retires `turns`; returns those that were neither retired nor forgotten before."""
-    retired: list[int] = []
-    for turn in turns:
-        tx.execute(
-            "INSERT OR IGNORE INTO retired_turn (turn, at_ms) VALUES (?, ?)", (turn, tx.at_ms)
+    asked = "[" + ",".join(map(str, dict.fromkeys(turns))) + "]"
+    retired: list[int] = [
+        turn
+        for (turn,) in tx.rows(
+            "SELECT value FROM json_each(?) WHERE value NOT IN (SELECT turn FROM retired_turn)"
+            " AND value NOT IN (SELECT turn FROM forgotten_turn)",
+            (asked,),
         )
-        if tx.db.changes() and not tx.row("SELECT 1 FROM forgotten_turn WHERE turn = ?", (turn,)):
-            retired.append(turn)
+    ]
+    tx.execute(
+        "INSERT OR IGNORE INTO retired_turn (turn, at_ms) SELECT value, ? FROM json_each(?)",
+        (tx.at_ms, asked),
+    )
     return retired
 
 
