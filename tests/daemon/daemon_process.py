@@ -52,7 +52,7 @@ class DaemonPlace:
 
     def start(
         self,
-        *,
+        *words: str,
         failpoint: str | None = None,
         through: Sequence[str] = (),
         environ: Mapping[str, str] | None = None,
@@ -62,12 +62,12 @@ class DaemonPlace:
         Raises:
             AssertionError: if it ends, or is not ready in time; with what it logged.
         """
-        self.begin(failpoint=failpoint, through=through, environ=environ)
+        self.begin(*words, failpoint=failpoint, through=through, environ=environ)
         assert self.wait_ready(), f"ended with {self.wait_end()}:\n{self.log_text()}"
 
     def begin(
         self,
-        *,
+        *words: str,
         failpoint: str | None = None,
         through: Sequence[str] = (),
         environ: Mapping[str, str] | None = None,
@@ -78,6 +78,17 @@ class DaemonPlace:
         given.pop("TURNMARK_FAILPOINT", None)
         if failpoint is not None:
             given["TURNMARK_FAILPOINT"] = failpoint
+        with self.log_file.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*through, *self.command("--verbose", *words)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=given,
+            )
+
+    def command(self, *words: str) -> list[str]:
+        """The command line of `serve` in this place."""
         places = {
             "--state": self.state,
             "--workspace": self.workspace,
@@ -85,14 +96,7 @@ class DaemonPlace:
             "--config": self.config,
         }
         options = [str(part) for pair in places.items() for part in pair]
-        with self.log_file.open("ab") as log:
-            self.process = subprocess.Popen(
-                [*through, sys.executable, "-m", "turnmark", "serve", "--verbose", *options],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env=given,
-            )
+        return [sys.executable, "-m", "turnmark", "serve", *options, *words]
 
     def wait_ready(self) -> bool:
         """Returns True once it has printed `ready`, False if it ended before."""

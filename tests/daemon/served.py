@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import shutil
-import signal
 import socket
 import stat
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
+
+from daemon.daemon_process import FAST_IDLE_MINUTES, DaemonPlace
 
 SECONDS = 30.0
 """How long anything may take: a wait that is over sooner on any machine that can run the tests."""
@@ -124,60 +123,12 @@ class Wire:
         return self.call("turn.append", session=session, turns=turns, **params)
 
 
-class Daemon:
-    """A `turnmark serve` process in a place of its own."""
+class Daemon(DaemonPlace):
+    """A place whose daemon is spoken to frame by frame, and that a test may see fail to start."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.state = root / "state"
-        self.workspace = root / "memory"
-        self.socket = root / "t.sock"
-        self.log = root / "log"
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def configure(self, text: str) -> None:
-        """Writes the configuration."""
-        (self.root / "config.toml").write_text(text, encoding="utf-8")
-
-    def command(self, *words: str) -> list[str]:
-        """The command line of `serve` in this place."""
-        options = ("state", "workspace", "socket")
-        places = [f"--{name}={getattr(self, name)}" for name in options]
-        config = self.root / "config.toml"
-        places += [f"--config={config}"] if config.exists() else []
-        return [sys.executable, "-m", "turnmark", "serve", *places, *words]
-
-    def environ(self, **more: str) -> dict[str, str]:
-        """An environment with the code that the tests see, and no turnmark of the caller's own."""
-        code = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
-        return {"HOME": str(self.root), "LANG": "C.UTF-8", **code, **more}
-
-    def run(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
-        """Runs `serve` to its end, for starts that should fail."""
-        return subprocess.run(
-            self.command(*words),
-            env=self.environ(**environ),
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-
-    def start(self, *words: str, **environ: str) -> Self:
-        """Starts the daemon and waits for its `ready`."""
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                self.command(*words),
-                env=self.environ(**environ),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-            )
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline().decode()
-        assert line == f"ready {self.socket}\n", self.log.read_text(encoding="utf-8")
-        return self
+    def __init__(self, root: Path, config: str) -> None:
+        super().__init__(root, idle_minutes=FAST_IDLE_MINUTES, config="")
+        self.config.write_text(config, encoding="utf-8")
 
     @property
     def pid(self) -> int:
@@ -190,58 +141,44 @@ class Daemon:
         assert self.process is not None
         self.process.send_signal(number)
 
-    def wait(self) -> int:
-        """Waits for its end and returns its exit code."""
-        assert self.process is not None
-        code = self.process.wait(SECONDS)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-        self.process = None
-        return code
-
-    def stop(self) -> int:
-        """Ends it as systemd does; returns its exit code, 0 where it had ended."""
-        if self.process is None:
-            return 0
-        self.signal(signal.SIGTERM)
-        try:
-            return self.wait()
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.wait()
-            raise
-
-    def connect(self) -> Wire:
+    def wire(self) -> Wire:
         """A new connection."""
         return Wire(self.socket)
 
-    def logged(self) -> str:
-        """What it has logged up to now."""
-        return self.log.read_text(encoding="utf-8")
+    def refused(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Runs `serve` to its end, for starts that should fail."""
+        return subprocess.run(
+            self.command(*words),
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
 
 
 @contextmanager
-def place() -> Iterator[Daemon]:
+def place(config: str = "") -> Iterator[Daemon]:
     """A place for a daemon with a short path, for a socket's sake; whatever runs there is ended."""
-    daemon = Daemon(Path(tempfile.mkdtemp(prefix="tm-")))
+    daemon = Daemon(Path(tempfile.mkdtemp(prefix="tm-")), config)
     try:
         yield daemon
     finally:
-        try:
-            daemon.stop()
-        finally:
-            shutil.rmtree(daemon.root)
+        if daemon.process is not None:
+            daemon.kill()
+        shutil.rmtree(daemon.root)
 
 
 @contextmanager
-def serving(config: str = "", **environ: str) -> Iterator[Daemon]:
+def serving(config: str = "") -> Iterator[Daemon]:
     """A running daemon, which must end well and have met no bug."""
-    with place() as daemon:
-        daemon.configure(config)
-        yield daemon.start(**environ)
-        assert daemon.stop() == 0
-        assert "call_failed" not in daemon.logged()
-        assert "Traceback" not in daemon.logged()
+    with place(config) as daemon:
+        daemon.start()
+        yield daemon
+        if daemon.process is not None:
+            daemon.stop()
+        assert "call_failed" not in daemon.log_text()
+        daemon.assert_no_traceback()
 
 
 def fresh(name: str = "session") -> str:

@@ -49,7 +49,7 @@ def daemon() -> Iterator[Daemon]:
 @pytest.fixture
 def wire(daemon: Daemon) -> Iterator[Wire]:
     """A connection."""
-    with daemon.connect() as connection:
+    with daemon.wire() as connection:
         yield connection
 
 
@@ -252,17 +252,17 @@ def test_frames_have_the_limits_of_the_interface(wire: Wire) -> None:
 )
 def test_other_protocols_get_one_clear_line(daemon: Daemon, opening: bytes) -> None:
     """HTTP and TLS are told what this is, and closed."""
-    with daemon.connect() as wire:
+    with daemon.wire() as wire:
         wire.send(opening)
         assert "JSON" in check(wire.frame())["message"]
         assert wire.frame() == {}
-    with daemon.connect() as wire:
+    with daemon.wire() as wire:
         assert wire.call("hello")
 
 
 def test_an_unfinished_frame_before_the_end_is_told(daemon: Daemon) -> None:
     """No newline, then close: an error with the position, then the end."""
-    with daemon.connect() as wire:
+    with daemon.wire() as wire:
         wire.send(b'{"jsonrpc":"2.0","id":1,"method":"hello"}')
         wire.socket.shutdown(socket.SHUT_WR)
         error = check(wire.frame())
@@ -326,7 +326,7 @@ def test_any_printable_name_stays_inside_the_places(daemon: Daemon, wire: Wire) 
     within = [Path(path) for path in listing(daemon.root)]
     assert all(not path.is_symlink() for path in within)
     top = {path.name for path in daemon.root.iterdir()}
-    assert top == {"state", "memory", "t.sock", "log", "config.toml"}
+    assert top == {"state", "memory", "s", "log", "config.toml"}
     ours = {path.name for path in daemon.workspace.iterdir()}
     assert ours <= {"core.md", "topics", "sources", "timeline", ".turnmark"}
     now = listing(daemon.root.parent).keys() - listing(daemon.root).keys()
@@ -453,15 +453,15 @@ def test_a_daemon_that_met_all_this_has_lost_nothing(daemon: Daemon, wire: Wire)
     """What was acknowledged before and after bad input is there after a restart."""
     session = fresh()
     wire.append(session, "before")
-    with daemon.connect() as other:
+    with daemon.wire() as other:
         other.send(b"\xff\xfe nonsense\n[]\n")
         other.frame()
         other.frame()
     wire.append(session, "after")
     seen = wire.call("session.branch", session=session)
-    assert daemon.stop() == 0
+    daemon.stop()
     daemon.start()
-    with daemon.connect() as again:
+    with daemon.wire() as again:
         assert again.call("session.branch", session=session) == seen
 
 
@@ -575,7 +575,7 @@ def test_no_json_value_makes_a_bug_of_a_request(
     daemon: Daemon, requests: list[tuple[str, Any]]
 ) -> None:
     """Whatever is asked of any method, the answer is a result or an error of ours; it lives on."""
-    with daemon.connect() as wire:
+    with daemon.wire() as wire:
         wire.append("s", "a", "b")
         for method, params in requests:
             frame = {"jsonrpc": "2.0", "id": "q", "method": method, "params": params}

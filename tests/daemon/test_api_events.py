@@ -27,14 +27,14 @@ def daemon() -> Iterator[Daemon]:
 @pytest.fixture
 def wire(daemon: Daemon) -> Iterator[Wire]:
     """A connection that writes."""
-    with daemon.connect() as connection:
+    with daemon.wire() as connection:
         yield connection
 
 
 @pytest.fixture
 def ear(daemon: Daemon) -> Iterator[Wire]:
     """A connection that listens."""
-    with daemon.connect() as connection:
+    with daemon.wire() as connection:
         yield connection
 
 
@@ -64,7 +64,7 @@ def brief(event: dict[str, Any]) -> tuple[Any, ...]:
 
 def test_a_subscription_says_where_it_starts(daemon: Daemon, session: str) -> None:
     """The answer names the subscription and the last seq; then every event comes with its name."""
-    with daemon.connect() as wire:
+    with daemon.wire() as wire:
         answer = wire.call("events.subscribe")
         assert set(answer) == {"subscription", "seq"}
         has_shape(answer, {"subscription": str, "seq": int})
@@ -184,18 +184,18 @@ def test_filters_by_type_and_session(wire: Wire, ear: Wire, session: str) -> Non
 
 def test_resumes_by_seq_without_gap_or_double(daemon: Daemon, wire: Wire, session: str) -> None:
     """`since` is exclusive; 0 is the oldest kept; a reconnect reads on where the last one ended."""
-    with daemon.connect() as first:
+    with daemon.wire() as first:
         start = first.call("events.subscribe", session=session)["seq"]
         wire.append(session, *"ab")
         seen = first.events(1)
     wire.append(session, "c")
-    with daemon.connect() as second:
+    with daemon.wire() as second:
         answer = second.call("events.subscribe", session=session, since=seen[-1]["seq"])
         assert answer["seq"] == seen[-1]["seq"]
         wire.append(session, "d")
         seen += second.events(2)
         assert second.drained() == []
-    with daemon.connect() as third:
+    with daemon.wire() as third:
         third.call("events.subscribe", session=session, since=start)
         assert third.events(3) == seen
         third.call("events.subscribe", since=0)
@@ -207,7 +207,7 @@ def test_resumes_by_seq_without_gap_or_double(daemon: Daemon, wire: Wire, sessio
 def test_a_resumed_stream_goes_over_into_the_live_one(daemon: Daemon, session: str) -> None:
     """While appends go on, a subscription from 0 sees each seq once, in order."""
     count = 150
-    with daemon.connect() as wire, daemon.connect() as ear:
+    with daemon.wire() as wire, daemon.wire() as ear:
         ear.call("events.subscribe", session=session, since=0)
         for number in range(count):
             turns = [{"id": str(number), "role": "user", "text": "字"}]
@@ -309,7 +309,7 @@ def listens(wire: Wire, subscription: str) -> dict[str, Any]:
 
 def test_coalesces_for_whom_asks(daemon: Daemon, session: str) -> None:
     """With `coalesce` a reader that is behind gets one move a branch: first old, last new."""
-    with daemon.connect() as wire, daemon.connect() as lazy:
+    with daemon.wire() as wire, daemon.wire() as lazy:
         answer = lazy.call("events.subscribe", session=session, policy="coalesce")
         start, total = answer["seq"], 0
         while listens(wire, answer["subscription"])["coalesced"] < 1_000:
@@ -329,7 +329,7 @@ def test_coalesces_for_whom_asks(daemon: Daemon, session: str) -> None:
 
 def test_who_does_not_read_is_told_and_misses_nothing(daemon: Daemon, session: str) -> None:
     """A subscriber that stops reading gets `Lagged` and then the rest; nobody waits for it."""
-    with daemon.connect() as wire, daemon.connect() as ear:
+    with daemon.wire() as wire, daemon.wire() as ear:
         types = ["TipMoved", "TipIdle"]
         answer = ear.call("events.subscribe", types=types, session=session)
         total = 0
@@ -352,7 +352,7 @@ def test_who_does_not_read_is_told_and_misses_nothing(daemon: Daemon, session: s
 def test_tip_idle_fires_once_a_move_of_every_branch() -> None:
     """Owed or not, also where the head is elsewhere; a checkout alone re-arms nothing."""
     config = '[memory]\nnightly = "off"\nidle_minutes = 0.005\n'
-    with serving(config) as daemon, daemon.connect() as wire:
+    with serving(config) as daemon, daemon.wire() as wire:
         wire.call("events.subscribe", types=["TipIdle"])
         wire.append("s", "I moved to Porto.", "b")
         wire.append("s", "c", after="b", role="tool")
@@ -374,13 +374,13 @@ def test_tip_idle_fires_once_a_move_of_every_branch() -> None:
 def test_events_and_deadlines_survive_a_restart() -> None:
     """`seq` goes on, what happened can be read again, and a deadline fires whatever lay between."""
     with serving('[memory]\nnightly = "off"\nidle_minutes = 0.05\n') as daemon:
-        with daemon.connect() as wire:
+        with daemon.wire() as wire:
             wire.append("s", "I moved to Porto.")
             wire.call("events.subscribe", types=["TipMoved"], since=0)
             before = wire.events(1)
-        assert daemon.stop() == 0
+        daemon.stop()
         daemon.start()
-        with daemon.connect() as wire, daemon.connect() as ear:
+        with daemon.wire() as wire, daemon.wire() as ear:
             wire.call("events.subscribe", types=["TipMoved"], since=0)
             assert wire.events(1) == before
             since = before[-1]["seq"]

@@ -22,7 +22,7 @@ def daemon() -> Iterator[Daemon]:
 @pytest.fixture
 def wire(daemon: Daemon) -> Iterator[Wire]:
     """A connection."""
-    with daemon.connect() as connection:
+    with daemon.wire() as connection:
         yield connection
 
 
@@ -351,7 +351,7 @@ def test_exports_and_imports_all_of_a_session(daemon: Daemon, wire: Wire) -> Non
     assert lines == exported(wire, session)
     turn = next(found for found in map(json.loads, lines) if found["type"] == "turn")
     assert {"namespace", "digest", "state", "predecessor", "marks"} <= set(turn)
-    with serving('[memory]\nnightly = "off"\n') as elsewhere, elsewhere.connect() as there:
+    with serving('[memory]\nnightly = "off"\n') as elsewhere, elsewhere.wire() as there:
         begun = there.call("session.import", lines=lines[:4])
         assert set(begun) == {"upload"}
         upload = begun["upload"]

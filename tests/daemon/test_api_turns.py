@@ -21,7 +21,7 @@ def daemon() -> Iterator[Daemon]:
 @pytest.fixture
 def wire(daemon: Daemon) -> Iterator[Wire]:
     """A connection."""
-    with daemon.connect() as connection:
+    with daemon.wire() as connection:
         yield connection
 
 

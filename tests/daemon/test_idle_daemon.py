@@ -60,7 +60,7 @@ def fill(wire: Wire, role: str) -> None:
 @pytest.mark.parametrize("nightly", ["off", "03:00"])
 def test_nothing_wakes_where_nothing_is_due(nightly: str) -> None:
     """With deadlines to come, all written, a client and a subscriber connected: silence."""
-    with serving(f'[memory]\nnightly = "{nightly}"\n') as daemon, daemon.connect() as wire:
+    with serving(f'[memory]\nnightly = "{nightly}"\n') as daemon, daemon.wire() as wire:
         fill(wire, "user")
         assert wire.call("memory.flush")["left"] == 0
         wire.call("events.subscribe", types=["TipIdle"])
@@ -69,7 +69,7 @@ def test_nothing_wakes_where_nothing_is_due(nightly: str) -> None:
 
 def test_nothing_wakes_where_much_is_owed_but_not_due() -> None:
     """What waits for its silence or its batch waits asleep."""
-    with serving('[memory]\nnightly = "off"\n') as daemon, daemon.connect() as wire:
+    with serving('[memory]\nnightly = "off"\n') as daemon, daemon.wire() as wire:
         fill(wire, "user")
         assert wire.call("memory.owed")["turns"] == SESSIONS
         assert_rests(daemon, wire)
@@ -78,11 +78,11 @@ def test_nothing_wakes_where_much_is_owed_but_not_due() -> None:
 def test_rests_again_after_a_start_with_everything_in_the_store() -> None:
     """A restart looks once at what is there, and then sleeps as well."""
     with serving('[memory]\nnightly = "off"\n') as daemon:
-        with daemon.connect() as wire:
+        with daemon.wire() as wire:
             fill(wire, "user")
             wire.call("memory.flush")
-        assert daemon.stop() == 0
+        daemon.stop()
         daemon.start()
-        with daemon.connect() as wire:
+        with daemon.wire() as wire:
             wire.call("events.subscribe")
             assert_rests(daemon, wire)

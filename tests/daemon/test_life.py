@@ -24,8 +24,7 @@ NIGHT_OFF = '[memory]\nnightly = "off"\n'
 @pytest.fixture
 def daemon() -> Iterator[Daemon]:
     """A place for a daemon that a test starts by itself."""
-    with place() as found:
-        found.configure(NIGHT_OFF)
+    with place(NIGHT_OFF) as found:
         yield found
 
 
@@ -64,9 +63,9 @@ def test_says_ready_where_clients_look(daemon: Daemon) -> None:
     daemon.start()
     record = daemon.state / "socket.path"
     assert record.read_text(encoding="utf-8") == f"{daemon.socket}\n"
-    with daemon.connect() as wire:
+    with daemon.wire() as wire:
         assert wire.call("hello")["pid"] == daemon.pid
-    assert daemon.stop() == 0
+    daemon.stop()
     assert not record.exists()
     assert not daemon.socket.exists()
 
@@ -75,20 +74,19 @@ def test_a_second_daemon_exits_4_and_names_the_first(daemon: Daemon) -> None:
     """On the same state, and on the same workspace; the first one's socket is left alone."""
     daemon.start()
     inode = daemon.socket.stat().st_ino
-    second = daemon.run()
+    second = daemon.refused()
     assert second.returncode == 4
     assert f"process {daemon.pid}" in second.stderr
     assert second.stdout == ""
-    with place() as other:
-        other.configure(NIGHT_OFF)
+    with place(NIGHT_OFF) as other:
         other.workspace = daemon.workspace
-        third = other.run()
+        third = other.refused()
         assert third.returncode == 4
         assert f"process {daemon.pid}" in third.stderr
         assert not other.socket.exists()
         assert not (other.state / "socket.path").exists()
     assert daemon.socket.stat().st_ino == inode
-    with daemon.connect() as wire:
+    with daemon.wire() as wire:
         assert wire.call("hello")["pid"] == daemon.pid
 
 
@@ -96,20 +94,20 @@ def test_the_lock_comes_before_the_socket(daemon: Daemon) -> None:
     """Whoever does not get the lock has not touched socket, database or workspace."""
     daemon.start()
     before = listing(daemon.root)
-    assert daemon.run("--socket", str(daemon.root / "other.sock")).returncode == 4
+    assert daemon.refused("--socket", str(daemon.root / "other.sock")).returncode == 4
     assert listing(daemon.root).keys() == before.keys()
 
 
 def test_a_stale_socket_is_replaced(daemon: Daemon) -> None:
     """What a killed daemon left is no obstacle, and nothing acknowledged is lost."""
     daemon.start()
-    with daemon.connect() as wire:
+    with daemon.wire() as wire:
         wire.append("s", "acknowledged")
     daemon.signal(signal.SIGKILL)
-    assert daemon.wait() == -signal.SIGKILL
+    assert daemon.wait_end() == -signal.SIGKILL
     assert daemon.socket.exists()
     daemon.start()
-    with daemon.connect() as wire:
+    with daemon.wire() as wire:
         assert wire.call("session.show", session="s")["head"] == "acknowledged"
 
 
@@ -128,7 +126,7 @@ def test_what_is_no_socket_is_refused_untouched(daemon: Daemon, kind: str) -> No
     if kind == "link":
         precious.write_text("words")
     before = daemon.socket.lstat()
-    failed = daemon.run()
+    failed = daemon.refused()
     assert failed.returncode == 1
     assert str(daemon.socket) in failed.stderr
     after = daemon.socket.lstat()
@@ -143,7 +141,7 @@ def test_what_is_no_socket_is_refused_untouched(daemon: Daemon, kind: str) -> No
 def test_a_path_over_107_bytes_is_refused_with_the_key(daemon: Daemon) -> None:
     """The message says what is too long and which settings make it shorter."""
     daemon.socket = daemon.root / ("x" * 120)
-    failed = daemon.run()
+    failed = daemon.refused()
     assert failed.returncode == 1
     assert "107" in failed.stderr
     for word in ("`socket`", "TURNMARK_SOCKET", "--socket"):
@@ -156,18 +154,15 @@ def test_a_path_of_107_bytes_is_taken(daemon: Daemon) -> None:
     size = 107 - len(str(daemon.root)) - 1
     daemon.socket = daemon.root / ("x" * size)
     daemon.start()
-    with daemon.connect() as wire:
+    with daemon.wire() as wire:
         assert wire.call("hello")
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o000])
 def test_everything_it_makes_is_private(daemon: Daemon, mask: int) -> None:
     """Directories are 0700 and files 0600, whatever the umask: state, workspace, socket, index."""
-    shell = ["sh", "-c", f'umask {mask:04o}; exec "$@"', "sh"]
-    command = daemon.command
-    daemon.command = lambda *words: [*shell, *command(*words)]  # type: ignore[method-assign]
-    daemon.start()
-    with daemon.connect() as wire:
+    daemon.start(through=["sh", "-c", f'umask {mask:04o}; exec "$@"', "sh"])
+    with daemon.wire() as wire:
         wire.append("会话", "My name is Dana and I live in Porto.")
         wire.call("memory.flush")
         wire.call("memory.organize")
@@ -233,15 +228,15 @@ def test_a_database_that_is_not_ours_to_use_stops_the_start(
 ) -> None:
     """Exit 1, one line that says what is wrong and what to do; nothing is changed."""
     daemon.start()
-    with daemon.connect() as wire:
+    with daemon.wire() as wire:
         for number in range(30):
             text = f"turn {number} " + "x" * 2_000
             wire.call("turn.append", session="s", turns=[{"role": "user", "text": text}])
-    assert daemon.stop() == 0
+    daemon.stop()
     path = daemon.state / "sessions.db"
     harm(path)
     before = path.read_bytes() if path.is_file() else b""
-    failed = daemon.run()
+    failed = daemon.refused()
     assert failed.returncode == 1, failed.stderr
     assert str(path) in failed.stderr
     for word in words:
@@ -254,8 +249,8 @@ def test_a_database_that_is_not_ours_to_use_stops_the_start(
 
 def test_a_wrong_configuration_stops_the_start(daemon: Daemon) -> None:
     """An unknown key is named with file and line before anything is made."""
-    daemon.configure('[memory]\nnightly = "off"\nidle_minuts = 3\n')
-    failed = daemon.run()
+    daemon.config.write_text('[memory]\nnightly = "off"\nidle_minuts = 3\n', encoding="utf-8")
+    failed = daemon.refused()
     assert failed.returncode == 2
     for word in ("config.toml", "3", "idle_minuts"):
         assert word in failed.stderr
@@ -269,7 +264,7 @@ def test_sigterm_under_load_answers_or_refuses_and_exits_0(daemon: Daemon) -> No
     """Each request in flight gets its result or a refusal; what was acknowledged is there after."""
     daemon.start()
     acknowledged: list[str] = []
-    with daemon.connect() as wire, daemon.connect() as ear:
+    with daemon.wire() as wire, daemon.wire() as ear:
         ear.call("events.subscribe")
         sent = {
             wire.request("turn.append", {"session": "s", "turns": turns(f"t-{number}")}): number
@@ -289,9 +284,9 @@ def test_sigterm_under_load_answers_or_refuses_and_exits_0(daemon: Daemon) -> No
         while frame := ear.frame():
             said.append(frame["method"])
         assert said[-1:] == ["closing"]
-    assert daemon.wait() == 0
+    assert daemon.wait_end() == 0
     daemon.start()
-    with daemon.connect() as wire:
+    with daemon.wire() as wire:
         stored = wire.call("session.branch", session="s")["turns"] if acknowledged else []
         assert {turn["id"] for turn in stored} >= set(acknowledged)
 
@@ -299,12 +294,12 @@ def test_sigterm_under_load_answers_or_refuses_and_exits_0(daemon: Daemon) -> No
 def test_a_client_that_never_reads_does_not_hold_the_end(daemon: Daemon) -> None:
     """The grace has an end: a connection full of unread answers is closed."""
     daemon.start()
-    wire = daemon.connect()
+    wire = daemon.wire()
     wire.call("events.subscribe", since=0)
     for _ in range(100):
         wire.request("turn.append", {"session": "s", "turns": turns(*map(str, range(300)))})
     daemon.signal(signal.SIGTERM)
-    assert daemon.wait() == 0
+    assert daemon.wait_end() == 0
     wire.close()
 
 
@@ -312,37 +307,37 @@ def test_sigint_ends_it_too(daemon: Daemon) -> None:
     """As Ctrl-C on a terminal does."""
     daemon.start()
     daemon.signal(signal.SIGINT)
-    assert daemon.wait() == 0
+    assert daemon.wait_end() == 0
 
 
 def test_without_drain_what_is_owed_stays_owed(daemon: Daemon) -> None:
     """It ends at once, and the next start knows what is owed."""
     daemon.start()
-    with daemon.connect() as wire:
+    with daemon.wire() as wire:
         wire.append("s", "I live in Porto.")
-    assert daemon.stop() == 0
+    daemon.stop()
     daemon.start()
-    with daemon.connect() as wire:
+    with daemon.wire() as wire:
         assert wire.call("memory.owed")["turns"] == 1
 
 
 def test_drain_writes_what_is_owed_before_it_ends(daemon: Daemon) -> None:
     """With `--drain` SIGTERM writes every live tip, the head or not, and then exits 0."""
     daemon.start("--drain")
-    with daemon.connect() as wire:
+    with daemon.wire() as wire:
         wire.append("s", "I live in Porto.", "b")
         wire.append("s", "I work for the railway.", after="b")
     daemon.signal(signal.SIGTERM)
-    assert daemon.wait() == 0
+    assert daemon.wait_end() == 0
     daemon.start()
-    with daemon.connect() as wire:
+    with daemon.wire() as wire:
         assert wire.call("memory.owed")["turns"] == 0
         assert wire.call("memory.recall", query="who works for the railway?")["hits"]
 
 
 def stuck(daemon: Daemon) -> Wire:
     """Makes what is owed so much that a drain takes its time; returns the connection."""
-    wire = daemon.connect()
+    wire = daemon.wire()
     for number in range(40):
         texts = [f"I live in town {number}-{line}. 我住在第{line}号。" for line in range(100)]
         wire.call("turn.append", session=f"s-{number}", turns=turns(*texts))
@@ -354,15 +349,15 @@ def test_a_second_sigterm_skips_the_drain(daemon: Daemon) -> None:
     daemon.start("--drain")
     wire = stuck(daemon)
     daemon.signal(signal.SIGTERM)
-    while '"stopping"' not in daemon.logged():
+    while '"stopping"' not in daemon.log_text():
         assert daemon.process is not None
         assert daemon.process.poll() is None
     daemon.signal(signal.SIGTERM)
-    assert daemon.wait() == 0
+    assert daemon.wait_end() == 0
     wire.close()
-    assert "drain_skipped" in daemon.logged() or '"drained"' in daemon.logged()
+    assert "drain_skipped" in daemon.log_text() or '"drained"' in daemon.log_text()
     daemon.start()
-    with daemon.connect() as again:
+    with daemon.wire() as again:
         count = again.call("status")
         assert count["turns"] == 4_000
 
@@ -372,27 +367,29 @@ def test_a_second_sigterm_skips_the_drain(daemon: Daemon) -> None:
 
 def test_tells_the_manager_ready_and_stopping(daemon: Daemon, manager: Manager) -> None:
     """READY=1 once clients can connect, STOPPING=1 at the end, on a real datagram socket."""
-    daemon.start(NOTIFY_SOCKET=str(manager.path))
+    daemon.start(environ={"NOTIFY_SOCKET": str(manager.path)})
     assert manager.heard()[0] == "READY=1"
-    assert daemon.stop() == 0
+    daemon.stop()
     assert manager.heard()[0] == "STOPPING=1"
 
 
 def test_feeds_the_watchdog_while_all_is_well(daemon: Daemon, manager: Manager) -> None:
     """WATCHDOG=1 comes again and again where systemd asks for it, and only then."""
-    daemon.start(NOTIFY_SOCKET=str(manager.path), WATCHDOG_USEC="200000")
+    told = {"NOTIFY_SOCKET": str(manager.path), "WATCHDOG_USEC": "200000"}
+    daemon.start(environ=told)
     assert manager.heard()[0] == "READY=1"
     assert [manager.heard() for _ in range(4)] == [["WATCHDOG=1"]] * 4
-    assert daemon.stop() == 0
+    daemon.stop()
 
 
 def test_a_watchdog_of_another_process_is_not_ours(daemon: Daemon, manager: Manager) -> None:
     """WATCHDOG_PID names who is meant; it is inherited by everything that a service starts."""
-    daemon.start(NOTIFY_SOCKET=str(manager.path), WATCHDOG_USEC="1000", WATCHDOG_PID="1")
+    told = {"NOTIFY_SOCKET": str(manager.path), "WATCHDOG_USEC": "1000", "WATCHDOG_PID": "1"}
+    daemon.start(environ=told)
     assert manager.heard()[0] == "READY=1"
-    with daemon.connect() as wire:
+    with daemon.wire() as wire:
         wire.call("memory.flush")
-    assert daemon.stop() == 0
+    daemon.stop()
     assert manager.heard()[0] == "STOPPING=1"
 
 
@@ -417,41 +414,38 @@ def crowd(daemon: Daemon, size: int) -> Iterator[list[socket.socket]]:
 
 def test_survives_running_out_of_descriptors(daemon: Daemon) -> None:
     """At a limit of 60 descriptors those inside are served, and later ones get in when some go."""
-    shell = ["sh", "-c", 'ulimit -n 60; exec "$@"', "sh"]
-    command = daemon.command
-    daemon.command = lambda *words: [*shell, *command(*words)]  # type: ignore[method-assign]
-    daemon.start()
-    with daemon.connect() as wire:
+    daemon.start(through=["sh", "-c", 'ulimit -n 60; exec "$@"', "sh"])
+    with daemon.wire() as wire:
         wire.append("s", "before")
         wire.call("memory.flush")
         with crowd(daemon, 200):
-            while "accept_paused" not in daemon.logged():
+            while "accept_paused" not in daemon.log_text():
                 assert daemon.process is not None
                 assert daemon.process.poll() is None
             assert wire.append("s", "meanwhile")["new"] == 1
             assert wire.call("session.show", session="s")["head"] == "meanwhile"
-        with daemon.connect() as late:
+        with daemon.wire() as late:
             assert late.call("session.show", session="s")["head"] == "meanwhile"
 
 
 def test_lives_through_a_workspace_that_goes_away(daemon: Daemon) -> None:
     """Where the workspace is gone appends go on; the daemon says what is wrong."""
     daemon.start()
-    with daemon.connect() as wire:
+    with daemon.wire() as wire:
         wire.append("s", "I live in Porto.")
         shutil.rmtree(daemon.workspace)
         answer: dict[str, Any] = wire.ask("memory.flush")
         assert "error" in answer or answer["result"]["left"] >= 0
         assert wire.append("s", "more")["new"] == 1
         assert wire.call("status")
-    assert daemon.stop() == 0
+    daemon.stop()
 
 
 def test_a_daemon_that_cannot_write_its_place_says_so(daemon: Daemon) -> None:
     """A state directory that can't be made is named with the option that chooses another."""
     (daemon.root / "file").write_text("words")
     daemon.state = daemon.root / "file" / "state"
-    failed = daemon.run()
+    failed = daemon.refused()
     assert failed.returncode == 1
     assert "--state" in failed.stderr
     assert "Traceback" not in failed.stderr
@@ -459,21 +453,19 @@ def test_a_daemon_that_cannot_write_its_place_says_so(daemon: Daemon) -> None:
 
 def test_logs_no_text_of_a_turn() -> None:
     """Neither a turn's words nor a query's reach the log, also where a request fails."""
-    with serving(NIGHT_OFF) as daemon, daemon.connect() as wire:
+    with serving(NIGHT_OFF) as daemon, daemon.wire() as wire:
         wire.append("s", "Xanadu is my secret place.")
         wire.call("memory.flush")
         wire.call("memory.recall", query="Xanadu")
         wire.error("turn.append", session="s", turns=[{"role": "Xanadu", "text": "Xanadu"}])
-        assert daemon.stop() == 0
-        assert "Xanadu" not in daemon.logged()
+        daemon.stop()
+        assert "Xanadu" not in daemon.log_text()
 
 
 def test_the_command_line_says_how_to_start_it(daemon: Daemon) -> None:
     """Without a daemon a command exits 3 and names `turnmark serve`."""
     command = daemon.command()
     command[command.index("serve")] = "status"
-    failed = subprocess.run(
-        command, env=daemon.environ(), capture_output=True, text=True, timeout=SECONDS, check=False
-    )
+    failed = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert failed.returncode == 3
     assert "turnmark serve" in failed.stderr
