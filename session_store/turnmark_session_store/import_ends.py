@@ -18,7 +18,7 @@ from turnmark_session_store.imports import ImportPlan
 from turnmark_session_store.retirement import retire
 from turnmark_session_store.sessions import SessionRow, find_turn, get_session, get_turn
 from turnmark_session_store.transaction import Transaction
-from turnmark_session_store.walks import LIVE_BRANCH, is_ancestor, live_tips_after
+from turnmark_session_store.walks import LIVE_BRANCH, ancestors, is_ancestor, live_tips_after
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,16 +62,29 @@ class _Ends:
 
     def reaching(self, turn: int) -> int | None:
         """Returns a branch that will reach `turn`: the head's before others."""
+        here = self.at(turn)
+        if here:
+            return self.branch if self.branch in here else here[0]
         for branch, tip in sorted(self.tips.items(), key=lambda item: item[0] != self.branch):
             if is_ancestor(self.tx.db, turn, tip):
                 return branch
         return None
+
+    def waiting(self) -> list[tuple[int, int]]:
+        """Returns (branch, tip) of those that nothing moved yet, the newest tip first."""
+        stand = [(branch, tip) for branch, tip in self.tips.items() if branch not in self._moves]
+        return sorted(stand, key=lambda item: -item[1])
 
     def named(self, name: str | None, turn: int) -> int | None:
         """Returns the branch of that name if it will reach `turn`."""
         found = self.tx.value("SELECT id FROM branch WHERE name = ?", (name,))
         reaches = found in self.tips and is_ancestor(self.tx.db, turn, self.tips[found])
         return int(found) if reaches else None
+
+    def taken_back(self) -> list[tuple[int, int]]:
+        """Returns (branch, tip) of those that go back before what a record took back."""
+        back = [move for move in self._moves.values() if move.cause == "rewind" and move.new]
+        return [(move.branch, self.tips[move.branch]) for move in back]
 
     def at(self, turn: int) -> list[int]:
         """Returns the branches that will end at `turn`."""
@@ -141,6 +154,8 @@ def _supersede(tx: Transaction, ends: _Ends, plan: ImportPlan) -> set[int]:
     if not plan.from_reader:
         return replaced
     for line, turn in plan.turns:
+        if turn.supersedes is None:
+            continue
         old = find_turn(tx.db, ends.session, turn.supersedes)
         new = find_turn(tx.db, ends.session, line.id)
         if old is None or new is None or not _first_time(tx, [old]):
@@ -184,8 +199,10 @@ def _bring_branch(tx: Transaction, ends: _Ends, line: BranchLine, plan: ImportPl
 
 def _continue(tx: Transaction, ends: _Ends, tip: int) -> bool:
     """Lets the branch that `tip` continues go on to it, if there is one."""
-    for branch, old in sorted(ends.tips.items(), key=lambda item: -item[1]):
-        if old < tip and is_ancestor(tx.db, old, tip):
+    stand = [*ends.waiting(), *ends.taken_back()]
+    line = set(ancestors(tx.db, tip, min((old for _, old in stand), default=tip)))
+    for branch, old in stand:
+        if old in line and old != tip:
             ends.go(branch, tip, "import")
             return True
     return False
@@ -196,7 +213,7 @@ def _bring_head(ends: _Ends, plan: ImportPlan) -> None:
     end = plan.end
     if end is None or end.head is None:
         return
-    if ends.head is not None and not (plan.from_reader and plan.new):
+    if ends.head is not None and not (plan.from_reader and (plan.new or plan.head_moved)):
         return
     turn = get_turn(ends.tx.db, ends.session, end.head)
     branch = ends.named(end.branch, turn) or ends.reaching(turn)

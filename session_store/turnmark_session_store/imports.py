@@ -50,6 +50,7 @@ class ImportPlan:
     """An export, read and checked, its turns prepared; nothing of it is in the store yet.
 
     `created` tells whether the session was unknown: only then are its ended branches recreated.
+    `head_moved` says that a reader saw the agent go elsewhere, although nothing new was said.
     """
 
     header: HeaderLine
@@ -62,6 +63,7 @@ class ImportPlan:
     ids: set[str] = field(default_factory=set[str])
     created: bool = False
     new: int = 0
+    head_moved: bool = False
 
     @property
     def from_reader(self) -> bool:
@@ -226,8 +228,6 @@ def begin_import(tx: Transaction, plan: ImportPlan) -> None:
             memory=header.memory if known is None else None,
         ),
     )
-    _point(tx, OpenSession(session=header.session, forked_from=header.forked_from))
-    _point(tx, OpenSession(session=header.session, caller=header.caller))
     session = get_session(tx.db, header.session)
     plan.created = not tx.row(
         "SELECT 1 FROM branch WHERE session = ? AND state <> 'deleted'", (session.id,)
@@ -235,14 +235,16 @@ def begin_import(tx: Transaction, plan: ImportPlan) -> None:
     if header.namespace is not None and session.namespace is None:
         namespace = intern_namespace(tx, header.namespace)
         tx.execute("UPDATE session SET namespace = ? WHERE id = ?", (namespace, session.id))
+    _point(tx, OpenSession(session=header.session, forked_from=header.forked_from))
+    _point(tx, OpenSession(session=header.session, caller=header.caller))
 
 
 def _point(tx: Transaction, pointer: OpenSession) -> None:
     try:
         open_session(tx, pointer)
-    except (NotFound, Refused):
-        # A pointer may lead out of the set that was given, or to what was taken back since; the
-        # turns say enough by themselves.
+    except (NotFound, Refused, Conflict):
+        # A pointer may lead out of the set that was given, to what was taken back since, or to
+        # another family's session of that name; the turns say enough by themselves.
         return
 
 

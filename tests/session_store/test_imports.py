@@ -130,6 +130,24 @@ async def test_readers_leave_what_is_retired_retired(stage: Stage) -> None:
     assert (await stage.tips(), await stage.head()) == (["a"], "a")
 
 
+async def test_a_declared_namespace_wins_over_a_pointer(stage: Stage) -> None:
+    """Another agent's session may bear the name that a reader's pointer leads to."""
+    await stage.append("a", session="origin")
+    pointer = {"session": "origin", "turn": "a"}
+    await stage.bring(reader(*ABC, tips=["c"], forked_from=pointer))
+    assert (await stage.show()).namespace == "claude-code"
+    assert (await stage.tips(), await stage.path_to("origin")) == (["c"], ["a"])
+
+
+async def test_a_fork_that_a_reader_found_reaches_the_trunk(stage: Stage) -> None:
+    """Its turns hang on those of the session that it was forked from."""
+    await stage.bring(reader(*ABC, tips=["c"]))
+    lines = reader(("x", "b"), tips=["x"], session="t", forked_from={"session": "s", "turn": "b"})
+    assert (await stage.bring(lines)).new == 1
+    assert await stage.path_to("t") == ["a", "b", "x"]
+    assert (await stage.tips("s"), await stage.tips("t")) == (["c"], ["x"])
+
+
 async def test_an_export_moves_nothing_that_is_here(stage: Stage) -> None:
     """Missing turns come on a branch of their own, so that each is reached by one."""
     await stage.append("a", "b")
