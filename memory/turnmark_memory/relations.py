@@ -9,10 +9,10 @@ import apsw
 
 from turnmark_memory.recall import Place
 from turnmark_session_store import SessionStore
-from turnmark_session_store.owed import LiveTip, live_branches
+from turnmark_session_store.owed import live_branches
 from turnmark_session_store.queries import rows_of, value_of
 from turnmark_session_store.sessions import find_session, get_turn
-from turnmark_session_store.walks import ancestors, roots_below
+from turnmark_session_store.walks import ancestors, live_tips_after, roots_below
 
 TurnRef = tuple[str, str]
 _UNKNOWN = Place(state="unknown", on_path=False, only_here=False, of_session=False)
@@ -87,24 +87,25 @@ class _Reader:
         found = None if session is None else find_session(db, session)
         if found is None or not keys:
             return
-        at = found.head if tip is None else get_turn(db, found, tip)
         lowest = min(keys)
+        at = found.head if tip is None else get_turn(db, found, tip)
         if at is not None:
             self._path = frozenset(ancestors(db, at, lowest))
         own = live_branches(db, found.name)
+        below = set(live_tips_after(db, keys))
+        reached = {live.branch: frozenset(ancestors(db, live.tip, lowest)) for live in own}
         mine = next((live.branch for live in own if live.tip == at), None) or next(
-            (live.branch for live in own if at in ancestors(db, live.tip, at or 0)), None
+            (live.branch for live in own if at in reached[live.branch]), None
         )
-        reached: set[int] = set()
-        for live in own:
-            reached.update(ancestors(db, live.tip, lowest))
-        self._session = frozenset(reached | self._path | _first_said(db, found.id, keys))
-        self._elsewhere = frozenset(
-            turn
-            for live in _related(db, keys)
-            if live.branch != mine
-            for turn in ancestors(db, live.tip, lowest)
-        )
+        said = _first_said(db, found.id, keys)
+        self._session = self._path.union(said, *reached.values())
+        others = [tips for branch, tips in reached.items() if branch != mine]
+        others += [
+            ancestors(db, live.tip, lowest)
+            for live in live_branches(db)
+            if live.session != found.id and live.tip in below
+        ]
+        self._elsewhere = frozenset[int]().union(*others)
 
     def place(self, key: int, state: State) -> Place:
         """Returns the place of one turn."""
@@ -123,11 +124,6 @@ def _first_said(db: apsw.Connection, session: int, keys: Iterable[int]) -> set[i
         ("[" + ",".join(map(str, keys)) + "]", session),
     )
     return {turn for (turn,) in rows}
-
-
-def _related(db: apsw.Connection, keys: Iterable[int]) -> list[LiveTip]:
-    roots = {root for key in keys for root in roots_below(db, key)}
-    return [live for live in live_branches(db) if not roots.isdisjoint(roots_below(db, live.tip))]
 
 
 def on_sibling(db: apsw.Connection, tip: int, turns: Sequence[TurnRef]) -> bool:
