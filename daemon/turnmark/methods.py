@@ -18,12 +18,16 @@ from turnmark_memory import Memory
 from turnmark_memory.requests import (
     ContextRequest,
     CoreRequest,
+    EditRequest,
     FlushRequest,
+    HistoryRequest,
     OrganizeRequest,
     OwedRequest,
     RecallRequest,
+    RememberRequest,
     ShowRequest,
     TopicsRequest,
+    UndoRequest,
 )
 from turnmark_session_store import SessionStore
 from turnmark_session_store.requests import (
@@ -236,6 +240,10 @@ def method_table(api: Api, store: SessionStore, memory: Memory, bus: Bus) -> dic
         "memory.core": _large(CoreRequest, memory.core),
         "memory.topics": _large(TopicsRequest, memory.topics),
         "memory.show": _large(ShowRequest, memory.show),
+        "memory.edit": _large(EditRequest, memory.edit),
+        "memory.remember": _large(RememberRequest, memory.remember),
+        "memory.history": _large(HistoryRequest, memory.history),
+        "memory.undo": _large(UndoRequest, memory.undo),
         "memory.organize": Method(params=OrganizeRequest, call=api.organize),
     }
     return {**reads, **writes, **memories, **subscription_methods(bus)}

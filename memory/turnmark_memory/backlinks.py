@@ -19,6 +19,7 @@ import msgspec
 
 from turnmark_memory.apply import BlockChange, change_of
 from turnmark_memory.labels import BLOCK_PATTERN
+from turnmark_memory.pins import embedded_topic
 from turnmark_memory.topic import Block, Raw, Segment, Topic
 from turnmark_memory.topic_format import parse, parse_text
 from turnmark_memory.topic_path import topic_file
@@ -43,11 +44,14 @@ class Mended(msgspec.Struct, frozen=True, kw_only=True):
 
 def links_of(topic: Topic) -> tuple[str, ...]:
     """Returns the ids of the blocks that something in the document links to, each once."""
-    found: dict[str, None] = {}
-    for part in topic.segments:
-        if not _is_verbatim(part):
-            found.update((link[1], None) for link in _BLOCK.finditer(part.raw))
-    return tuple(found)
+    return tuple(dict.fromkeys(block for part in topic.segments for block in links_in(part)))
+
+
+def links_in(part: Segment) -> tuple[str, ...]:
+    """Returns the ids of the blocks that a part of a document links to; in code there are none."""
+    if _is_verbatim(part):
+        return ()
+    return tuple(found[1] for found in _BLOCK.finditer(part.raw))
 
 
 def mend_links(
@@ -62,7 +66,8 @@ def mend_links(
     None for one to leave alone. Costs a look for each block that came to a place, and a read of
     the topics that link to it.
     """
-    places, origins = _places(changes), _origins(changes)
+    blocks = [change for change in changes if not _is_embed(change)]
+    places, origins = _places(blocks), _origins(blocks)
     if not places:
         return Mended(topics={}, changes=())
     names = dict.fromkeys(change.topic for change in changes)
@@ -74,11 +79,15 @@ def mend_links(
         mended = None if topic is None else _mended(topic, name, places, origins)
         if topic is not None and mended is not None:
             topics[name] = mended
-            blocks = [part.id for part in topic.blocks() if part.id is not None]
+            ids = [part.id for part in topic.blocks() if part.id is not None]
             pins = [part.block for part in topic.embeds()]
-            every = (change_of(topic, mended, name, block) for block in [*blocks, *pins])
+            every = (change_of(topic, mended, name, block) for block in [*ids, *pins])
             found += [change for change in every if change is not None]
     return Mended(topics=topics, changes=tuple(found))
+
+
+def _is_embed(change: BlockChange) -> bool:
+    return any(map(embedded_topic, (change.before, change.after)))
 
 
 def _places(changes: Sequence[BlockChange]) -> dict[str, Place]:

@@ -22,7 +22,9 @@ from turnmark_events.bus import Bus
 from turnmark_events.errors import Refused, TurnmarkError
 from turnmark_events.types import NightDone
 from turnmark_memory.archive import Archive
+from turnmark_memory.citing import Citing
 from turnmark_memory.context import Context, ContextAnswer
+from turnmark_memory.editing import Edited, Editing
 from turnmark_memory.flushing import FlushAnswer, flush_answer, look_of
 from turnmark_memory.index import Index
 from turnmark_memory.install import CORE_PAGE, Installer
@@ -31,20 +33,27 @@ from turnmark_memory.owing import OwedPage, owed_page
 from turnmark_memory.planning import Look, left_of, owed_now
 from turnmark_memory.recall import Recall, RecallAnswer
 from turnmark_memory.relations import StoreRelations
+from turnmark_memory.remembering import Remembered, Remembering
 from turnmark_memory.requests import (
     ContextRequest,
     CoreRequest,
+    EditRequest,
     FlushRequest,
+    HistoryRequest,
     OrganizeRequest,
     OwedRequest,
     RecallRequest,
+    RememberRequest,
     ShowRequest,
     TopicsRequest,
+    UndoRequest,
 )
+from turnmark_memory.revision_listing import RevisionList, list_revisions
 from turnmark_memory.shelf import Shelf
 from turnmark_memory.showing import Shown, show
 from turnmark_memory.taking_back import TakingBack
 from turnmark_memory.topic_listing import TopicList, list_topics
+from turnmark_memory.undoing import Undoing, Undone
 from turnmark_memory.worker import Worker
 from turnmark_memory.workspace import RevisionStamp, UnreadableRevision, Workspace
 from turnmark_memory.writers.writer import Writer
@@ -123,6 +132,10 @@ class Memory:
         )
         self._recall = Recall(shelf.index, StoreRelations(store), count)
         self._context = Context(self._recall, self._read_core, count)
+        citing = Citing(store, shelf, mask_on_exit=settings.mask_on_exit)
+        self._editing = Editing(shelf, self.installer, citing)
+        self._remembering = Remembering(store, shelf, key, self._editing, citing)
+        self._undoing = Undoing(store, shelf, self.installer)
         self._night: NightClock | None = None
         self._organizing = anyio.Lock()
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -257,6 +270,23 @@ class Memory:
     async def topics(self, asked: TopicsRequest) -> TopicList:
         """Returns the topics by name."""
         return await anyio.to_thread.run_sync(lambda: list_topics(self._shelf.index, asked))
+
+    async def edit(self, asked: EditRequest) -> Edited:
+        """Changes blocks as a person asks for it; see `editing.Editing`."""
+        return await self._editing.edit(asked)
+
+    async def remember(self, asked: RememberRequest) -> Remembered:
+        """Writes one block at once; see `remembering.Remembering`."""
+        return await self._remembering.remember(asked)
+
+    async def history(self, asked: HistoryRequest) -> RevisionList:
+        """Returns the revisions, newest first."""
+        workspace = self._shelf.workspace
+        return await anyio.to_thread.run_sync(lambda: list_revisions(workspace, asked))
+
+    async def undo(self, asked: UndoRequest) -> Undone:
+        """Takes one revision back; see `undoing.Undoing`."""
+        return await self._undoing.undo(asked)
 
     async def show(self, asked: ShowRequest) -> Shown:
         """Returns a block, a source, a topic or a turn with its provenance."""

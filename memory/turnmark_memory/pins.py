@@ -16,6 +16,12 @@ def embed_line(topic: str, block: str) -> str:
     return f"![[{topic}#^{block}]]"
 
 
+def embedded_topic(line: bytes | None) -> str | None:
+    """Returns the topic that an embed's line names, None if the line is no embed."""
+    found = EMBED.fullmatch("" if line is None else line.decode("utf-8", "replace"))
+    return found[1].strip().removesuffix(".md") if found else None
+
+
 def is_pinned(core: Topic, block: str) -> bool:
     """Tells whether the person's part embeds `block`."""
     return _place(core, block, above=True) != _GONE

@@ -109,7 +109,7 @@ class Shelf:
         if content is None:
             self.index.remove_topic(topic)
         else:
-            found = self._topic_doc(topic, parse(content))
+            found = self._topic_doc(topic, parse(content), datetime.now(UTC))
             self.index.set_topic(
                 topic,
                 found.about,
@@ -175,9 +175,10 @@ class Shelf:
                 log.warning("topic_unreadable", topic=file.topic, reason=error.message)
                 continue
             if content is not None:
-                yield self._topic_doc(file.topic, parse(content))
+                saved = datetime.fromtimestamp(file.mtime_ns / 1e9, UTC)
+                yield self._topic_doc(file.topic, parse(content), saved)
 
-    def _topic_doc(self, topic: str, found: Topic) -> TopicDoc:
+    def _topic_doc(self, topic: str, found: Topic, updated_at: datetime) -> TopicDoc:
         text = "".join(part.raw for part in found.segments)
         return TopicDoc(
             topic=topic,
@@ -188,7 +189,7 @@ class Shelf:
                 for block in found.blocks()
                 if block.id is not None and topic != CORE
             ),
-            updated_at=datetime.now(UTC),
+            updated_at=updated_at,
             links=links_of(found),
         )
 
