@@ -4,8 +4,9 @@ Three kinds of tables. *Shape* (`turn`, `merge_parent`, `mark`) only grows: trig
 change or delete it, except that a mark may be replaced. `REPLACE` is refused as well: it would
 delete without asking the triggers on deleting. *Words* (`turn_words`, `session_words`,
 `partial_turn`) hold what people wrote; only forgetting deletes from them. The rest is state
-(`session`, `branch`, claims, batches), of which tips and heads move only with an event row that
-says so: the triggers at the end refuse any other update, whoever asks.
+(`session`, `branch`, claims, batches, how far transcripts are read), of which tips and heads move
+only with an event row that says so: the triggers at the end of the first migration refuse any other
+update, whoever asks.
 """
 
 from __future__ import annotations
@@ -291,7 +292,39 @@ WHEN (NEW.head IS NOT OLD.head OR NEW.head_move IS NOT OLD.head_move) AND (
 BEGIN SELECT RAISE(ABORT, 'a head moves only with its event row'); END;
 """
 
-MIGRATIONS: tuple[str, ...] = (_TABLES + _APPEND_ONLY + _GATE,)
+_TRANSCRIPTS = """
+CREATE TABLE transcript_source (
+    agent TEXT PRIMARY KEY,
+    connected_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE transcript_file (
+    id INTEGER PRIMARY KEY,
+    agent TEXT NOT NULL,
+    path BLOB NOT NULL,
+    session TEXT NOT NULL,
+    device INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    done INTEGER NOT NULL,
+    head_length INTEGER NOT NULL,
+    head_digest BLOB NOT NULL,
+    last_start INTEGER NOT NULL,
+    last_length INTEGER NOT NULL,
+    last_digest BLOB NOT NULL,
+    UNIQUE (agent, path)
+) STRICT;
+CREATE INDEX transcript_file_by_session ON transcript_file (agent, session);
+
+CREATE TABLE transcript_head (
+    session INTEGER PRIMARY KEY REFERENCES session,
+    head TEXT
+) STRICT;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_TABLES + _APPEND_ONLY + _GATE, _TRANSCRIPTS)
 """`MIGRATIONS[n]` leads from schema version n to n + 1; each runs in a transaction of its own."""
 
 SCHEMA_VERSION = len(MIGRATIONS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -32,6 +32,7 @@ class TranscriptFile:
     made_title: str | None = None
     summaries: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     last_prompt_leaf: str | None = None
+    last_time: str = ""
     warnings: list[ReadWarning] = field(default_factory=list[ReadWarning])
 
     @property
@@ -53,21 +54,37 @@ def read_file(path: Path) -> TranscriptFile:
     Raises:
         Unavailable: if the file cannot be read.
     """
-    file = TranscriptFile(path=path, session=path.stem, agent_id=_agent_of(path))
-    time = ""
+    file = begin_file(path)
     for line, record in read_json_lines(path, warn=file.warnings.append):
-        row = read_row(record, file=str(path), line=line, session=path.stem, time=time)
-        if row is None:
-            _take_fact(file, record)
-            continue
-        # A row without a time was written after the one before it; that is all one can know.
-        time = row.time or time
-        file.rows.append(row)
+        take_record(file, record, line)
+    return as_it_stands(file)
+
+
+def begin_file(path: Path) -> TranscriptFile:
+    """Returns a transcript of which nothing is read yet."""
+    return TranscriptFile(path=path, session=path.stem, agent_id=_agent_of(path))
+
+
+def take_record(file: TranscriptFile, record: Mapping[str, Any], line: int) -> Row | None:
+    """Adds the next record of a file; returns its row if it is part of the chain."""
+    path = file.path
+    row = read_row(record, file=str(path), line=line, session=path.stem, time=file.last_time)
+    if row is None:
+        _take_fact(file, record)
+        return None
+    # A row without a time was written after the one before it; that is all one can know.
+    file.last_time = row.time or file.last_time
+    file.rows.append(row)
+    return row
+
+
+def as_it_stands(file: TranscriptFile) -> TranscriptFile:
+    """Returns the file with the session that its rows up to now say; it can be added to further."""
     if file.agent_id is None:
-        file.session = _own_session(path, file.rows)
-    else:
-        _make_sub_agent(file)
-    return file
+        return replace(file, session=_own_session(file.path, file.rows))
+    copied = replace(file)
+    _make_sub_agent(copied)
+    return copied
 
 
 def _take_fact(file: TranscriptFile, record: Mapping[str, Any]) -> None:

@@ -88,8 +88,9 @@ def cut_cycles(parents: dict[str, str | None], order: Sequence[str]) -> list[str
 class TurnChain:
     """Answers what the turns of a set are and which turn each row stands behind.
 
-    `reached(row, turn)` says whether the session in which a row was said also holds a turn: a fork
-    never comes after what only its origin went on to say.
+    `replaced` maps rows that are no turns because another fragment of their response says the same
+    to that fragment. `reached(row, turn)` says whether the session in which a row was said also
+    holds a turn: a fork never comes after what only its origin went on to say.
     """
 
     def __init__(
@@ -108,11 +109,11 @@ class TurnChain:
         }
         self.children = self._children()
         self._topological = self._parents_first()
-        absorbed = self._repeated_fragments()
+        self.replaced = self._repeated_fragments()
         self.turns: dict[str, Words] = {
             row_id: row.words
             for row_id, row in rows.items()
-            if row.words is not None and row_id not in absorbed
+            if row.words is not None and row_id not in self.replaced
         }
         self._delivered = self._delivered_beside()
         self._nearest: dict[str, str | None] = {}
@@ -169,8 +170,8 @@ class TurnChain:
             order.extend(self.children[row_id])
         return order
 
-    def _repeated_fragments(self) -> set[str]:
-        """Returns the rows whose text a later fragment of the same response says again.
+    def _repeated_fragments(self) -> dict[str, str]:
+        """Maps the rows whose text another fragment of the same response says again to that one.
 
         Some endpoints write a response as snapshots that grow. Fragments are compared only between
         two prompts, because a proxy may give every response one id.
@@ -182,15 +183,15 @@ class TurnChain:
             stretch[row_id] = row_id if row.opens or parent is None else stretch[parent]
             if row.response is not None and row.words is not None:
                 fragments.setdefault((stretch[row_id], row.response), []).append(row_id)
-        repeated: set[str] = set()
+        repeated: dict[str, str] = {}
         for group in fragments.values():
             group.sort(key=self._moments.__getitem__)
             last = group[0]
             for row_id in group[1:]:
                 if self._text(row_id) == self._text(last):
-                    repeated.add(row_id)
+                    repeated[row_id] = last
                 elif self._text(row_id).startswith(self._text(last)):
-                    repeated.add(last)
+                    repeated[last] = row_id
                     last = row_id
                 else:
                     last = row_id

@@ -21,6 +21,8 @@ from turnmark_session_store.transcripts.claude_words import (
 
 _CHAIN_TYPES = ("user", "assistant", "system", "attachment", "progress")
 _SYNTHETIC = "<synthetic>"
+# What the program notes once an answer has been given.
+_CLOSING_SUBTYPES = ("stop_hook_summary", "turn_duration")
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +47,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     `words` is None for a record that only carries the chain. `opens` says that the record is a
     prompt, behind which something new begins; `harness` that the program wrote it between the
     fragments of a response or after it. `copy_of` names the record that a fork copied.
-    `response` is the API response of which an assistant's record is a fragment.
+    `response` is the API response of which an assistant's record is a fragment; `closes` says that
+    the record is known to be the last word of one.
     """
 
     uuid: str
@@ -62,6 +65,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     copy_of: str | None
     copy_of_session: str | None
     response: str | None
+    closes: bool
     model: str | None
     cwd: str | None
     tool_uses: tuple[ToolUse, ...]
@@ -102,6 +106,7 @@ def read_row(
         copy_of=copy_of if copy_of != uuid else None,
         copy_of_session=_string(copied, "sessionId"),
         response=_response(record, message) if kind == "assistant" else None,
+        closes=_closes(record, message),
         model=_string(message, "model"),
         cwd=_string(record, "cwd"),
         tool_uses=_tool_uses(content) if kind == "assistant" else (),
@@ -192,6 +197,12 @@ def _queued_words(record: Mapping[str, Any]) -> Words | None:
 def _response(record: Mapping[str, Any], message: Mapping[str, Any]) -> str | None:
     message_id = _string(message, "id")
     return f"{message_id} {record.get('requestId') or ''}" if message_id else None
+
+
+def _closes(record: Mapping[str, Any], message: Mapping[str, Any]) -> bool:
+    if record.get("type") == "assistant":
+        return _string(message, "stop_reason") is not None
+    return record.get("type") == "system" and record.get("subtype") in _CLOSING_SUBTYPES
 
 
 def _tool_uses(content: Any) -> tuple[ToolUse, ...]:

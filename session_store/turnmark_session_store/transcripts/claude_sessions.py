@@ -22,16 +22,23 @@ AGENT = "claude-code"
 
 
 class SessionWriter:
-    """Makes each unit of a set a `ReadSession`."""
+    """Makes each unit of a set a `ReadSession`.
 
-    def __init__(self, transcripts: TranscriptSet) -> None:
+    Turns that are `held` are left out, as if they had not been said yet; what follows a held turn
+    is held as well.
+    """
+
+    def __init__(self, transcripts: TranscriptSet, *, held: frozenset[str] = frozenset()) -> None:
         self._set = transcripts
+        self._held = held
+        self._turns = transcripts.predecessors.keys() - held
         self._listed: dict[str, list[str]] = {name: [] for name in transcripts.units}
         for turn_id in parents_first(transcripts.predecessors):
-            self._listed[transcripts.unit_of(turn_id)].append(turn_id)
-        spawns = Spawns(transcripts)
-        self._callers = {
-            name: spawns.caller_of(unit)
+            if turn_id not in held:
+                self._listed[transcripts.unit_of(turn_id)].append(turn_id)
+        self.spawns = Spawns(transcripts)
+        self.callers = {
+            name: self.spawns.caller_of(unit)
             for name, unit in transcripts.units.items()
             if unit.agent_id is not None and unit.times
         }
@@ -52,14 +59,14 @@ class SessionWriter:
     def _rests_on(self, name: str) -> set[str]:
         before = (self._set.predecessors[turn_id] for turn_id in self._listed[name])
         reached = (*self._reached_turns(self._set.units[name]), *(t for t in before if t))
-        caller = self._callers.get(name)
+        caller = self.callers.get(name)
         return {self._set.unit_of(t) for t in reached} | ({caller.session} if caller else set())
 
     def _reached_turns(self, unit: Unit) -> list[str]:
-        return [row_id for row_id in unit.times if row_id in self._set.predecessors]
+        return [row_id for row_id in unit.times if row_id in self._turns]
 
     def _session(self, unit: Unit) -> ReadSession:
-        caller = self._callers.get(unit.name)
+        caller = self.callers.get(unit.name)
         tips = self._tips(unit)
         head = self._head(unit, tips)
         listed = self._listed[unit.name]
@@ -143,9 +150,17 @@ class SessionWriter:
         ends.sort(key=lambda row_id: (unit.times[row_id], self._set.chain.moment(row_id)))
         for row_id in reversed(ends):
             turn_id = self._set.chain.turn_at(row_id)
+            if turn_id in self._held:
+                return self._said_before(turn_id, tips)
             if turn_id in tips:
                 return turn_id
         return max(tips, key=self._set.chain.moment, default=None)
+
+    def _said_before(self, turn_id: str | None, tips: Sequence[str]) -> str | None:
+        """Returns the tip that a held turn will continue, or None if it will be a fork."""
+        while turn_id in self._held:
+            turn_id = self._set.predecessors[turn_id]
+        return turn_id if turn_id in tips else None
 
     def _ends(self, unit: Unit) -> list[str]:
         inner = {self._set.parents[row_id] for row_id in unit.times}

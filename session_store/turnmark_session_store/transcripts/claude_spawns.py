@@ -38,6 +38,17 @@ class Spawns:
                 return self._ref(turn_id)
         return self._by_time(unit)
 
+    def is_certain(self, unit: Unit) -> bool:
+        """Returns whether no later record can name another caller for a unit."""
+        first = next(iter(unit.times))
+        words = self._set.rows[first].words
+        task = (unit.spawning_session or "", words.text if words else "")
+        return (
+            first in self._set.spawn_parents
+            or bool(self._mentions.get(unit.agent_id or ""))
+            or len(self._tasks.get(task, ())) == 1
+        )
+
     def _candidates(self, unit: Unit) -> Iterator[str]:
         first = next(iter(unit.times))
         if first in self._set.spawn_parents:

@@ -42,7 +42,9 @@ def read_json_lines(
     try:
         with path.open("rb") as file:
             for number, line in _lines(file, finished=finished, limit_bytes=limit_bytes):
-                parsed = _parse(line) if line is not None else f"longer than {limit_bytes} bytes"
+                parsed = (
+                    parse_line(line) if line is not None else f"longer than {limit_bytes} bytes"
+                )
                 if isinstance(parsed, dict):
                     yield number, parsed
                 elif parsed is not None:
@@ -73,7 +75,7 @@ def _skip_line(file: BinaryIO) -> None:
         pass
 
 
-def _parse(line: bytes) -> dict[str, Any] | str | None:
+def parse_line(line: bytes) -> dict[str, Any] | str | None:
     """Returns the object of a line, None for a blank one, or what is wrong with it."""
     body = line.removesuffix(b"\n").removesuffix(b"\r")
     # A power cut leaves blocks of NUL behind, and before, a record that is whole.

@@ -1,0 +1,373 @@
+"""Follows an agent's transcripts while they are written: files in, turns of the store out.
+
+Nothing is polled. A file event (`changed`), a wish for a look at everything (`rescan`) or the
+nearest deadline wakes one task, which reads what has grown, resolves it together with the files it
+rests on, and places what is final. The files are the truth and the checkpoints are behind it: an
+event that is lost, or a process that dies anywhere, costs a second reading and no turn.
+
+Memory is bounded by what is being written: a session's rows are kept while its files grow and for
+a minute after, and read again when they grow later.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import anyio
+import anyio.to_thread
+import msgspec
+import structlog
+from anyio.abc import TaskStatus
+
+from turnmark_events.errors import TurnmarkError
+from turnmark_session_store.deadline import DeadlineTimer
+from turnmark_session_store.model import MemoryMode
+from turnmark_session_store.store import SessionStore
+from turnmark_session_store.transaction import Transaction
+from turnmark_session_store.transcripts.checkpoints import (
+    Checkpoint,
+    connect_source,
+    load_checkpoints,
+    save_checkpoints,
+)
+from turnmark_session_store.transcripts.following import Followed
+from turnmark_session_store.transcripts.live import LiveReader
+from turnmark_session_store.transcripts.placing import find_stored, place
+from turnmark_session_store.transcripts.scanning import FoundFile, files_below
+
+log = structlog.get_logger(__name__)
+
+# A session that was quiet for so long leaves memory; its files are read again if it goes on.
+_KEEP_SECONDS = 60.0
+# Sessions in memory at once; people write in a handful, a machine with more reads some again.
+_KEEP_SESSIONS = 32
+# After a failure of the disk, or of a file's rights, the same session is tried again.
+_RETRY_SECONDS = 30.0
+# Resolving costs time by the length of a session: at most this part of the time is spent on it.
+REST_PER_WORK = 3.0
+_LONGEST_REST_SECONDS = 2.0
+
+State = Literal["waiting", "scanning", "following"]
+Placed = Callable[[Transaction, str, int], None]
+"""Called in the transaction that brought turns to a session, with the session's name and the time
+(ms) at which the source was connected."""
+MemoryFor = Callable[[str | None, str], MemoryMode]
+"""Says how a session, by project and name, may be remembered."""
+
+
+class TailStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How far an agent's transcripts are followed; sizes in bytes.
+
+    `state` is `waiting` while the directory is not there, `scanning` while older files are read.
+    `held` counts turns that wait to be whole, `unread` lines that are no records.
+    """
+
+    state: State
+    path: str
+    files: int
+    bytes_done: int
+    bytes_total: int
+    held: int
+    unread: int
+    last_error: str | None
+
+
+class TranscriptTail:
+    """Follows the transcripts of one agent below one directory; run it in a task of its own."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        reader: LiveReader,
+        root: Path,
+        *,
+        memory_for: MemoryFor = lambda _project, _session: "on",
+        placed: Placed = lambda _tx, _session, _connected_ms: None,
+        rest_per_work: float = REST_PER_WORK,
+    ) -> None:
+        self.root = root
+        self._store = store
+        self._reader = reader
+        self._memory_for = memory_for
+        self._placed = placed
+        self._rest_per_work = rest_per_work
+        self._timer: DeadlineTimer | None = None
+        self._connected_ms = 0
+        self._scan_wanted = True
+        self._root_is_there = False
+        self._dirty: set[Path] = set()
+        self._changed: dict[str, None] = {}
+        self._backlog: dict[str, None] = {}
+        self._files: dict[Path, FoundFile] = {}
+        self._paths: dict[str, set[Path]] = {}
+        self._followed: dict[str, Followed] = {}
+        self._off: set[str] = set()
+        self._unread = 0
+        self._last_error: str | None = None
+        self._wakes = 0
+
+    def changed(self, paths: Iterable[Path]) -> None:
+        """Says that files or directories changed, came or went; returns at once."""
+        self._dirty.update(paths)
+        self._wake()
+
+    def rescan(self) -> None:
+        """Asks for a look at everything below the root: after lost events, before the night."""
+        self._scan_wanted = True
+        self._wake()
+
+    def status(self) -> TailStatus:
+        """Returns how far it is."""
+        total = sum(file.stamp.size for file in self._files.values())
+        waiting = self._changed.keys() | self._backlog.keys()
+        left = sum(
+            self._files[path].stamp.size
+            for session in waiting
+            for path in self._paths.get(session, ())
+            if path in self._files
+        )
+        scanning = self._scan_wanted or bool(self._backlog)
+        there = self._root_is_there or self._scan_wanted
+        return TailStatus(
+            state="waiting" if not there else "scanning" if scanning else "following",
+            path=str(self.root),
+            files=len(self._files),
+            bytes_done=total - left,
+            bytes_total=total,
+            held=sum(len(one.held) for one in self._each()),
+            unread=self._unread + sum(one.live.unread for one in self._each()),
+            last_error=self._last_error,
+        )
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Follows until cancelled; the first scan goes on behind what changes meanwhile."""
+        with DeadlineTimer(lambda: datetime.now(UTC)) as self._timer:
+            task_status.started()
+            while True:
+                await self.deal_with_all()
+                self._wakes += 1
+                await self._timer.wait_until(self._deadline())
+
+    async def deal_with_all(self) -> None:
+        """Does all that is due now, and returns."""
+        if not self._connected_ms:
+            connect = partial(connect_source, agent=self._reader.agent)
+            self._connected_ms = await self._store.write(connect)
+        while True:
+            if self._scan_wanted or self._dirty:
+                await self._sort_in()
+            elif (session := self._next()) is not None:
+                await self._follow(session)
+            else:
+                self._forget_quiet()
+                return
+
+    def _wake(self) -> None:
+        if self._timer is not None:
+            self._timer.set_changed()
+
+    # What to look at next.
+
+    async def _sort_in(self) -> None:
+        """Turns wishes and changed paths into sessions to look at."""
+        if self._scan_wanted:
+            self._scan_wanted = False
+            await self._scan()
+        dirty, self._dirty = self._dirty, set()
+        found = await anyio.to_thread.run_sync(self._found_among, dirty)
+        for file in found:
+            self._note(file)
+            self._changed[file.session] = None
+
+    def _found_among(self, paths: Collection[Path]) -> list[FoundFile]:
+        found: list[FoundFile] = []
+        for path in paths:
+            if path == self.root or self.root in path.parents:
+                below = files_below(path, self._reader.session_of)
+                gone = self._files.get(path)
+                found += below or ([gone] if gone is not None else [])
+        return found
+
+    async def _scan(self) -> None:
+        """Looks at every file; what its checkpoint covers is not opened. The newest come first."""
+        found = await anyio.to_thread.run_sync(
+            lambda: files_below(self.root, self._reader.session_of)
+        )
+        self._root_is_there = await anyio.to_thread.run_sync(self.root.is_dir)
+        known = await self._store.read(lambda db: load_checkpoints(db, self._reader.agent))
+        newest_first = sorted(found, key=lambda file: -file.stamp.mtime_ns)
+        for file in newest_first:
+            self._note(file)
+            checkpoint = known.get(file.path)
+            if checkpoint is None or not checkpoint.done or checkpoint.reached.stamp != file.stamp:
+                self._backlog[file.session] = None
+        log.info(
+            "transcripts_scanned",
+            agent=self._reader.agent,
+            files=len(found),
+            sessions_to_read=len(self._backlog),
+        )
+
+    def _note(self, file: FoundFile) -> None:
+        self._files[file.path] = file
+        self._paths.setdefault(file.session, set()).add(file.path)
+
+    def _next(self) -> str | None:
+        """Returns what changed, else what is due, else the next of the backlog."""
+        now = time.time()
+        for session in self._changed:
+            followed = self._followed.get(session)
+            if followed is None or followed.rests_until <= now:
+                return self._take(session)
+        for followed in self._each():
+            if followed.due is not None and followed.due <= now and followed.rests_until <= now:
+                return self._take(followed.session)
+        oldest = next(iter(self._backlog), None)
+        return None if oldest is None else self._take(oldest)
+
+    def _take(self, session: str) -> str:
+        self._changed.pop(session, None)
+        self._backlog.pop(session, None)
+        return session
+
+    def _deadline(self) -> datetime | None:
+        moments = [
+            followed.rests_until
+            for session in self._changed
+            if (followed := self._followed.get(session)) is not None
+        ]
+        for followed in self._each():
+            if followed.due is not None:
+                moments.append(max(followed.due, followed.rests_until))
+            elif not followed.held:
+                moments.append(followed.touched_at + _KEEP_SECONDS)
+        return datetime.fromtimestamp(min(moments), UTC) if moments else None
+
+    def _each(self) -> list[Followed]:
+        return list({id(one): one for one in self._followed.values()}.values())
+
+    def _forget_quiet(self) -> None:
+        """Drops from memory what is quiet and whole, and the longest quiet of too many."""
+        now = time.time()
+        whole = sorted((one for one in self._each() if not one.held), key=lambda o: o.touched_at)
+        too_many = len(self._each()) - _KEEP_SESSIONS
+        for index, followed in enumerate(whole):
+            if index < too_many or followed.touched_at + _KEEP_SECONDS <= now:
+                self._drop(followed)
+
+    def _drop(self, followed: Followed) -> None:
+        self._unread += followed.live.unread
+        for session in followed.sessions:
+            self._followed.pop(session, None)
+
+    # One session and what it rests on.
+
+    async def _follow(self, session: str) -> None:
+        """Brings a session up to its files; a failure is told and tried again, never fatal."""
+        if session in self._off:
+            return
+        followed = self._followed.get(session)
+        began = time.monotonic()
+        try:
+            if followed is None:
+                followed = Followed(session, self._reader.live_set())
+            await self._read(followed)
+            await self._bring(followed)
+        except (TurnmarkError, OSError) as error:
+            self._failed(session, error)
+        else:
+            spent = time.monotonic() - began
+            followed.touched_at = now = time.time()
+            followed.rests_until = now + min(self._rest_per_work * spent, _LONGEST_REST_SECONDS)
+            quiet = now - followed.live.grown_at > _KEEP_SECONDS
+            if quiet and not followed.held and not self._changed.keys() & followed.sessions:
+                self._drop(followed)
+
+    def _failed(self, session: str, error: Exception) -> None:
+        reason = error.message if isinstance(error, TurnmarkError) else _sentence(error)
+        self._last_error = reason
+        log.warning("transcript_not_followed", session=session, reason=reason)
+        followed = self._followed.get(session)
+        if followed is not None:
+            followed.due = time.time() + _RETRY_SECONDS
+
+    async def _add(self, followed: Followed, session: str) -> None:
+        """Adds a session's files, or all that is in memory together with them."""
+        other = self._followed.get(session)
+        if other is not None and other is not followed:
+            followed.join(other)
+        else:
+            known = await self._store.read(
+                lambda db: load_checkpoints(db, self._reader.agent, session)
+            )
+            reached = {path: one.reached for path, one in known.items()}
+            followed.live.add(session, self._paths.get(session, set()), reached)
+            followed.sessions.add(session)
+        for name in followed.sessions:
+            self._followed[name] = followed
+
+    async def _read(self, followed: Followed) -> None:
+        """Reads what has grown, and adds the sessions that the records and their turns lead to."""
+        for session in followed.sessions:
+            if not self._paths.get(session, set()) <= set(followed.live.paths):
+                followed.live.add(session, self._paths[session], {})
+        more = [followed.session] if not followed.sessions else []
+        while True:
+            for session in more:
+                await self._add(followed, session)
+            await anyio.to_thread.run_sync(followed.live.read_on, time.time())
+            self._leave_out_what_is_off(followed)
+            unknown = followed.live.turn_ids() - followed.stored.keys()
+            stored = await self._store.read(
+                partial(find_stored, namespace=self._reader.agent, ids=unknown)
+            )
+            followed.stored.update(stored)
+            named = followed.live.sessions_named()
+            named |= {turn.session for turn in stored.values()}
+            named -= followed.sessions | self._off
+            more = [session for session in sorted(named) if session in self._paths]
+            if not more:
+                return
+
+    def _leave_out_what_is_off(self, followed: Followed) -> None:
+        """Drops the files of sessions that must not be remembered; they are not opened again."""
+        for session in list(followed.sessions):
+            project = followed.live.project_of(session)
+            if self._memory_for(project, session) == "off":
+                followed.live.leave_out(session)
+                followed.sessions.discard(session)
+                self._followed.pop(session, None)
+                self._off.add(session)
+
+    async def _bring(self, followed: Followed) -> None:
+        """Places what is final, and saves how far the files are with the last of it."""
+        works = await anyio.to_thread.run_sync(followed.stand, time.time())
+        checkpoints = followed.unsaved()
+        for work in works:
+            prepared = await self._store.prepare([one.turn for one in work.turns])
+            mode = self._memory_for(work.read.project, work.read.session)
+            saved = checkpoints if work is works[-1] else []
+            then = partial(self._end_placing, session=work.read.session, checkpoints=saved)
+            await place(self._store, work.plan(prepared, mode), then)
+            followed.was_placed(work, prepared)
+        if checkpoints and not works:
+            save = partial(save_checkpoints, agent=self._reader.agent, checkpoints=checkpoints)
+            await self._store.write(save, background=True)
+        followed.were_saved(checkpoints)
+
+    def _end_placing(
+        self, tx: Transaction, session: str, checkpoints: Sequence[Checkpoint]
+    ) -> None:
+        self._placed(tx, session, self._connected_ms)
+        save_checkpoints(tx, self._reader.agent, checkpoints)
+
+
+def _sentence(error: Exception) -> str:
+    name = os.fsdecode(getattr(error, "filename", None) or "a transcript")
+    return f"{name} can't be read: {getattr(error, 'strerror', None) or error}"
