@@ -265,8 +265,9 @@ class Worker:
             if demand.joined is None:
                 demand.joined = self._running_in(demand.look)
                 demand.look = await self._bounded(demand.look)
+            busy = self._busy_roots()
             found = await self._start(demand.look, tasks, demand)
-            if demand.running == 0 and not found.cut and not await self._blocked(demand):
+            if demand.running == 0 and not found.cut and not await self._blocked(demand, busy):
                 self._drop(demand)
                 demand.finished.set()
 
@@ -291,18 +292,18 @@ class Worker:
     def _busy_roots(self) -> frozenset[int]:
         return frozenset(root for planned in self._running.values() for root in planned.roots)
 
-    async def _blocked(self, demand: Demand) -> bool:
+    async def _blocked(self, demand: Demand, busy: frozenset[int]) -> bool:
         """Tells whether a running batch of somebody else keeps the demand from being done.
 
         One that ran in its scope when the flush began does: it may be settled already and not yet
-        to be found by a recall.
+        to be found by a recall. `busy` were under way when the look for it began: what ended since
+        may have failed, and has still to be tried by this flush.
         """
-        if not self._running:
-            return False
         if demand.joined and not demand.joined.isdisjoint(self._running):
             return True
+        if not busy:
+            return False
         left = await self._planned(demand.look, demand, busy=frozenset(), limit=None)
-        busy = self._busy_roots()
         return any(not planned.roots.isdisjoint(busy) for planned in left.batches)
 
     async def _planned(
