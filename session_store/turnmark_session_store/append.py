@@ -200,8 +200,8 @@ def place_line(
         NotFound: if a turn's `caller` or `supersedes` is not here.
     """
     line = Line(start)
-    retired, has_partials = _look(tx, session, start)
-    if restore and retired and start is not None:
+    gone, has_partials = _look(tx, session, start)
+    if restore and gone and start is not None:
         line.restored = bool(restore_path(tx, start))
     previous = start
     for turn in turns:
@@ -216,23 +216,24 @@ def place_line(
             _drop_partial(tx, session, placed.id)
         line.placed.append(placed)
         previous = placed.turn
-    back = [placed.turn for placed in line.placed if placed.retired]
+    back = [placed.turn for placed in line.placed if placed.retired or placed.forgotten]
     if restore and back:
         line.restored = bool(restore_path(tx, *back)) or line.restored
     return line
 
 
 def _look(tx: Transaction, session: SessionRow, start: int | None) -> tuple[bool, bool]:
-    """Returns whether `start` is retired and whether the session has partials; one query."""
-    key, retired, has_partials = tx.row(
+    """Returns whether `start` is retired or forgotten, and whether the session has partials."""
+    key, gone, has_partials = tx.row(
         "SELECT (SELECT key FROM turn WHERE id = ?1),"
-        " EXISTS (SELECT 1 FROM retired_turn WHERE turn = ?1),"
+        " EXISTS (SELECT 1 FROM retired_turn WHERE turn = ?1)"
+        " OR EXISTS (SELECT 1 FROM forgotten_turn WHERE turn = ?1),"
         " EXISTS (SELECT 1 FROM partial_turn WHERE session = ?2)",
         (start, session.id),
     )
     if start is not None:
         tx.knows(start, key)
-    return bool(retired), bool(has_partials)
+    return bool(gone), bool(has_partials)
 
 
 def _caller(

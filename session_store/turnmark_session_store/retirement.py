@@ -73,18 +73,28 @@ def restore_path(tx: Transaction, *turns: int) -> list[int]:
 
 
 def _retired_path(tx: Transaction, turns: Sequence[int]) -> list[int]:
-    """Returns the retired ancestors-or-selves of `turns`, walking only while turns are retired."""
+    """Returns the retired ancestors-or-selves of `turns`.
+
+    Walks while turns are retired, and through forgotten ones: they are not in the way.
+    """
+    found: set[int] = set()
     seen: set[int] = set()
     queue = list(turns)
     while queue:
-        candidate = queue.pop()
-        if candidate in seen or not tx.row(
-            "SELECT 1 FROM retired_turn WHERE turn = ?", (candidate,)
-        ):
+        turn = queue.pop()
+        if turn in seen:
             continue
-        seen.add(candidate)
-        queue.extend(parents_of(tx.db, candidate))
-    return sorted(seen)
+        seen.add(turn)
+        retired, forgotten = tx.row(
+            "SELECT EXISTS (SELECT 1 FROM retired_turn WHERE turn = ?1),"
+            " EXISTS (SELECT 1 FROM forgotten_turn WHERE turn = ?1)",
+            (turn,),
+        )
+        if retired:
+            found.add(turn)
+        if retired or forgotten:
+            queue.extend(parents_of(tx.db, turn))
+    return sorted(found)
 
 
 def _owe_again(tx: Transaction, restored: Sequence[int]) -> None:

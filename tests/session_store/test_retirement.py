@@ -40,6 +40,19 @@ async def test_restores_the_path_and_no_more(stage: Stage) -> None:
     assert await stage.write(lambda tx: restore_path(tx, 5)) == []
 
 
+async def test_a_forgotten_turn_in_between_is_not_in_the_way(stage: Stage) -> None:
+    """What stands above it comes back when something is appended below it."""
+    await stage.append("a", "b")
+    await stage.open("t", forked_from=("s", "b"))
+    await stage.append("x", session="t")
+    await stage.delete("t")
+    await stage.rewind("a")
+    assert stage.retired() == {"b"}
+    await stage.append("y", after="x")
+    assert stage.retired() == set()
+    assert await stage.path_to() == ["a", "b", "x", "y"]
+
+
 async def test_every_workspace_owes_what_came_back(stage: Stage) -> None:
     """Each by its own marks; one that never knew the turn simply owes it."""
     await stage.workspace("w-1")

@@ -291,10 +291,10 @@ class StoreMachine(RuleBasedStateMachine):
         """Law 1; and the marks are closed (law 7)."""
         if not self.made:
             return
-        marks = self.stage.marks()
+        owed, marks = self.runner.run(self.stage.owes()), self.stage.marks()
         assert {turn: outcome for turn, (outcome, _) in marks.items()} == self.model.marks
         assert self.model.is_closed()
-        assert self.runner.run(self.stage.owes()) == self.model.owed()
+        assert owed == self.model.owed()
 
     @invariant()
     def events_continue_each_other(self) -> None:
