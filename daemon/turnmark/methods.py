@@ -53,6 +53,7 @@ request may have where they can; but what could be sent in can be read back."""
 
 P = TypeVar("P", bound=msgspec.Struct)
 Plain = Callable[[P], Awaitable[Any]]
+Asked = TypeVar("Asked", RecallRequest, ContextRequest)
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -182,14 +183,22 @@ class Api:
 
     async def recall(self, asked: RecallRequest, _call: Call) -> Any:
         """Recalls; a rule may keep a project's readers to their project."""
-        if asked.session is not None and asked.project is None and self._rules.rules:
-            name = asked.session
-            session = await self._store.read(lambda db: find_session(db, name))
-            if session is not None and session.project is not None:
-                scope = self._rules.recall_for(session.agent, session.project, session.name)
-                if scope == "project":
-                    asked = msgspec.structs.replace(asked, project=session.project)
-        return await self._memory.recall(asked)
+        return await self._memory.recall(await self._within_project(asked))
+
+    async def context(self, asked: ContextRequest, _call: Call) -> Any:
+        """Packs core and hits; a rule may keep a project's readers to their project."""
+        return await self._memory.context(await self._within_project(asked))
+
+    async def _within_project(self, asked: Asked) -> Asked:
+        if asked.session is None or asked.project is not None or not self._rules.rules:
+            return asked
+        name = asked.session
+        session = await self._store.read(lambda db: find_session(db, name))
+        if session is None or session.project is None:
+            return asked
+        if self._rules.recall_for(session.agent, session.project, session.name) == "all":
+            return asked
+        return msgspec.structs.replace(asked, project=session.project)
 
     async def flush(self, asked: FlushRequest, call: Call) -> Any:
         """Flushes, telling the caller how far it is."""
@@ -236,7 +245,7 @@ def method_table(api: Api, store: SessionStore, memory: Memory, bus: Bus) -> dic
         "memory.owed": _large(OwedRequest, memory.owed),
         "memory.flush": Method(params=FlushRequest, call=api.flush),
         "memory.recall": _long(RecallRequest, api.recall),
-        "memory.context": _large(ContextRequest, memory.context),
+        "memory.context": _long(ContextRequest, api.context),
         "memory.core": _large(CoreRequest, memory.core),
         "memory.topics": _large(TopicsRequest, memory.topics),
         "memory.show": _large(ShowRequest, memory.show),

@@ -60,11 +60,15 @@ class Context:
         """
         hits: Sequence[Hit] = ()
         if request.query and request.query.strip():
-            asked = RecallRequest(query=request.query, k=_HITS, session=request.session)
+            asked = RecallRequest(
+                query=request.query, k=_HITS, session=request.session, project=request.project
+            )
             hits = (await self._recall.recall(asked)).hits
         budget = request.budget_tokens or DEFAULT_BUDGET_TOKENS
         return await anyio.to_thread.run_sync(
-            lambda: pack(self._read_core(), hits, budget, self._count_tokens)
+            lambda: pack(
+                self._read_core() if request.core else "", hits, budget, self._count_tokens
+            )
         )
 
 

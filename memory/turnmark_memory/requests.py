@@ -53,11 +53,16 @@ class RecallRequest(_Request, frozen=True, kw_only=True):
 
 
 class ContextRequest(_Request, frozen=True, kw_only=True):
-    """`memory.context`: the core and, with a `query`, what memory says about it."""
+    """`memory.context`: the core and, with a `query`, what memory says about it.
+
+    With `core` false the core stays out, for an agent that has it already.
+    """
 
     session: str | None = None
     query: str | None = None
+    project: str | None = None
     budget_tokens: Budget | None = None
+    core: bool = True
 
 
 class CoreRequest(_Request, frozen=True, kw_only=True):

@@ -28,7 +28,11 @@ class Wire:
     def __init__(self, path: Path) -> None:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.settimeout(SECONDS)
-        self.socket.connect(str(path))
+        try:
+            self.socket.connect(str(path))
+        except OSError:
+            self.socket.close()
+            raise
         self.notes: list[dict[str, Any]] = []
         self._lines = self.socket.makefile("rb")
         self._ids = itertools.count(1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
@@ -369,6 +371,27 @@ def test_tip_idle_fires_once_a_move_of_every_branch() -> None:
         (again,) = wire.events(1)
         assert (again["branch"], again["tip"]) == (first, "e")
         assert wire.drained() == []
+
+
+def test_what_is_no_longer_kept_is_gone() -> None:
+    """A `since` before the oldest kept is -32007 with `oldest`; 0 begins at the oldest kept."""
+    with serving('[memory]\nnightly = "off"\n') as daemon:
+        with daemon.wire() as wire:
+            for name in "abcdef":
+                wire.append("s", name)
+        daemon.stop()
+        with closing(sqlite3.connect(daemon.state / "sessions.db")) as db, db:
+            db.execute("DELETE FROM event WHERE seq < 4")
+        daemon.start()
+        with daemon.wire() as wire:
+            error = wire.error("events.subscribe", since=2)
+            assert error["code"] == -32007
+            assert error["data"] == {"kind": "gone", "oldest": 4}
+            assert wire.call("events.subscribe", since=3)["seq"] == 3
+            assert wire.events(1)[0]["seq"] == 4
+        with daemon.wire() as wire:
+            wire.call("events.subscribe", since=0)
+            assert wire.events(1)[0]["seq"] == 4
 
 
 def test_events_and_deadlines_survive_a_restart() -> None:

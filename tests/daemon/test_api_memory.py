@@ -331,6 +331,49 @@ def test_organize_need_not_be_waited_for(wire: Wire, session: str) -> None:
     assert owed(wire, session)["turns"] == 0
 
 
+RULES = """
+[memory]
+nightly = "off"
+core_tokens = 1
+[[rules]]
+match = { project = "/秘密" }
+memory = "off"
+[[rules]]
+match = { project = "/work" }
+recall = "project"
+[[rules]]
+match = { session = "scratch-*" }
+memory = "off"
+"""
+
+
+def test_rules_of_the_configuration_hold() -> None:
+    """`off` stores nothing, by project or by session's name; `recall = "project"` keeps to it."""
+    with serving(RULES) as daemon, daemon.wire() as wire:
+        wire.call("session.open", session="hidden", project="/秘密")
+        assert wire.append("hidden", "I live in Atlantis.")["new"] == 0
+        assert wire.append("scratch-1", "I live in Atlantis.")["new"] == 0
+        messages = [{"role": "user", "text": "I live in Atlantis."}]
+        assert wire.call("turn.sync", session="scratch-2", messages=messages)["new"] == 0
+        assert wire.call("status")["turns"] == 0
+        wire.call("session.open", session="hidden", memory="on")
+        assert wire.append("hidden", "I keep the key under the mat.")["new"] == 1
+        wire.call("session.open", session="a", project="/work/a")
+        wire.call("session.open", session="b", project="/work/b")
+        wire.append("a", "I keep the key in the drawer.")
+        wire.append("b", "I keep the key on the shelf.")
+        wire.call("memory.flush")
+        hits = wire.call("memory.recall", query="where is the key?", session="a")["hits"]
+        assert {hit["session"] for hit in hits if hit["kind"] == "turn"} == {"a"}
+        asked = {"query": "where is the key?", "core": False}
+        assert "shelf" in wire.call("memory.context", **asked, session="hidden")["text"]
+        kept = wire.call("memory.context", **asked, session="a")["text"]
+        assert "drawer" in kept
+        assert "shelf" not in kept
+        everything = wire.call("memory.recall", query="where is the key?", kinds=["turn"])["hits"]
+        assert {hit["session"] for hit in everything} == {"a", "b", "hidden"}
+
+
 def test_status_says_all_that_the_table_names(daemon: Daemon, wire: Wire) -> None:
     """One answer from which a person sees whether all is well."""
     answer = wire.call("status")
@@ -370,7 +413,6 @@ def test_the_python_of_the_interface(daemon: Daemon, monkeypatch: pytest.MonkeyP
         async with connect() as memory:
             async with memory.subscribe(types=["TurnsWritten"]) as events:
                 await memory.append("sess-1", role="user", text="I moved to Porto.")
-                await memory.append("sess-1", role="user", text="I live in Porto now.")
                 await memory.flush("sess-1")
                 event = await anext(events)
             hits = await memory.recall("where do I live?", session="sess-1")

@@ -381,6 +381,43 @@ def test_import_moves_no_head_that_is_there(wire: Wire) -> None:
     assert ids(wire, session) == ["a", "d"]
 
 
+def test_import_adds_what_is_missing(wire: Wire) -> None:
+    """Turns and branches that were not here are added, and the tips that were here stay."""
+    session = fresh()
+    wire.append(session, "a", "b", "c")
+    wire.append(session, "d", after="a")
+    lines = exported(wire, session)
+    with serving('[memory]\nnightly = "off"\n') as elsewhere, elsewhere.wire() as there:
+        there.append(session, "a", "b")
+        there.call("events.subscribe", types=["TipMoved"], session=session)
+        done = there.call("session.import", lines=lines, last=True)
+        assert done == {"session": session, "turns": 4, "new": 2}
+        found = there.call("session.show", session=session)
+        assert found["head"] == "b"
+        assert {row["tip"] for row in found["branches"]} == {"b", "c", "d"}
+        told = there.drained()
+        assert sorted((event["old"], event["new"]) for event in told if event["old"]) == []
+        assert {event["new"] for event in told} == {"c", "d"}
+        assert {(event["cause"], event["head_new"]) for event in told} == {("import", "b")}
+        assert there.call("memory.owed", session=session)["turns"] == 4
+        assert there.call("session.import", lines=lines, last=True)["new"] == 0
+        assert there.drained() == []
+
+
+def test_import_leaves_retired_turns_retired(wire: Wire) -> None:
+    """What was taken back here does not come back through an import of what was exported before."""
+    session = fresh()
+    wire.append(session, "a", "b")
+    lines = exported(wire, session)
+    wire.call("session.rewind", session=session, to="a")
+    wire.call("session.import", lines=lines, last=True)
+    assert wire.call("session.branch", session=session, tip="b")["turns"][1]["state"] == "retired"
+    assert wire.call("memory.owed", session=session)["turns"] == 1
+    wire.call("session.delete", session=session)
+    wire.call("session.import", lines=lines, last=True)
+    assert wire.call("memory.owed", session=session)["turns"] == 0
+
+
 def test_import_keeps_marks_of_the_same_workspace(wire: Wire) -> None:
     """Marks come back where this workspace has reached their revision: nothing is owed twice."""
     session = fresh()
