@@ -26,6 +26,8 @@ _COMMANDS = {
     "topics": ("topics", "list the topics"),
     "organize": ("organize", "tidy memory now, as every night"),
     "watch": ("watch", "print events as they happen"),
+    "setup": ("setup", "configure the service or an agent; says what it changes, can be undone"),
+    "hook": ("hook", "what an agent's hooks run: prints memory in time, or nothing"),
 }
 
 

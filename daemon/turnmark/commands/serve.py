@@ -68,7 +68,7 @@ def settings_of(invocation: Invocation) -> Settings:
             options.socket, state=state, configured=config.socket, environ=environ
         ),
         home=places.home_dir(environ),
-        drain=options.drain,
+        drain=getattr(options, "drain", False),  # other commands ask for the places alone
         notify_socket=environ.get("NOTIFY_SOCKET") or None,
         watchdog_usec=_watchdog_usec(environ),
     )
