@@ -20,6 +20,7 @@ METHODS = (
     *("session.delete", "session.export", "session.import", "turn.append", "turn.sync"),
     *("memory.owed", "memory.flush", "memory.recall", "memory.context", "memory.core"),
     *("memory.topics", "memory.show", "memory.organize"),
+    *("memory.edit", "memory.remember", "memory.history", "memory.undo"),
     *("events.subscribe", "events.unsubscribe"),
 )
 KINDS = {
@@ -490,7 +491,25 @@ turn = st.fixed_dictionaries(
     },
 )
 numbers = st.one_of(st.integers(), st.integers(min_value=-2, max_value=1_001))
+topics = st.sampled_from(["core", "people/dana", "../x", "", "people/user", "projects/会话"])
+cites = st.lists(texts, max_size=2)
+parts = st.fixed_dictionaries({"text": texts, "cites": cites})
+edits = st.one_of(
+    st.fixed_dictionaries({"op": st.just("add"), "topic": topics, "text": texts, "cites": cites}),
+    st.fixed_dictionaries({"op": st.just("revise"), "block": texts, "text": texts, "cites": cites}),
+    st.fixed_dictionaries({"op": st.just("retire"), "block": texts, "reason": texts}),
+    st.fixed_dictionaries({"op": st.just("move"), "block": texts, "topic": topics}),
+    st.fixed_dictionaries({"op": st.just("merge"), "blocks": cites, "text": texts}),
+    st.fixed_dictionaries(
+        {"op": st.just("split"), "block": texts, "parts": st.lists(parts, max_size=2)}
+    ),
+    st.fixed_dictionaries({"op": st.sampled_from(["pin", "unpin", "?"]), "block": texts}),
+)
 FIELDS: dict[str, st.SearchStrategy[Any]] = {
+    "edits": st.lists(edits, max_size=3),
+    "text": texts,
+    "revision": numbers,
+    **dict.fromkeys(("pin", "force"), st.booleans()),
     **dict.fromkeys(("session", "tip", "to", "ref", "query", "upload", "subscription"), texts),
     **dict.fromkeys(("agent", "title", "project", "key", "cursor", "branch", "topic"), texts),
     **dict.fromkeys(("speaker", "client", "writer", "mode", "policy", "until"), texts),
@@ -519,6 +538,9 @@ NEEDED = {
     "session.import": ("lines",),
     "memory.recall": ("query",),
     "memory.show": ("ref",),
+    "memory.edit": ("edits",),
+    "memory.remember": ("text",),
+    "memory.undo": ("revision",),
     "events.unsubscribe": ("subscription",),
 }
 OPTIONAL = {
@@ -541,6 +563,9 @@ OPTIONAL = {
     ),
     "memory.context": ("session", "query", "budget_tokens"),
     "memory.topics": ("limit", "cursor"),
+    "memory.history": ("limit", "cursor"),
+    "memory.remember": ("topic", "session", "pin"),
+    "memory.undo": ("force",),
     "memory.organize": ("wait", "uncited"),
     "events.subscribe": ("types", "session", "since", "policy"),
 }
