@@ -142,6 +142,7 @@ def test_lists_sessions_in_pages(wire: Wire) -> None:
         ("session.branch", {"session": "s"}),
         ("session.export", {"session": "s"}),
         ("memory.owed", {}),
+        ("memory.history", {}),
         ("memory.topics", {}),
     ],
 )
