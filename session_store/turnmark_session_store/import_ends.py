@@ -81,10 +81,10 @@ class _Ends:
         reaches = found in self.tips and is_ancestor(self.tx.db, turn, self.tips[found])
         return int(found) if reaches else None
 
-    def taken_back(self) -> list[tuple[int, int]]:
-        """Returns (branch, tip) of those that go back before what a record took back."""
-        back = [move for move in self._moves.values() if move.cause == "rewind" and move.new]
-        return [(move.branch, self.tips[move.branch]) for move in back]
+    def led_aside(self) -> list[tuple[int, int]]:
+        """Returns (branch, tip) of those that go where a taking back or a replacing leads them."""
+        aside = [m for m in self._moves.values() if m.cause in ("rewind", "supersede") and m.new]
+        return [(move.branch, self.tips[move.branch]) for move in aside]
 
     def at(self, turn: int) -> list[int]:
         """Returns the branches that will end at `turn`."""
@@ -199,7 +199,7 @@ def _bring_branch(tx: Transaction, ends: _Ends, line: BranchLine, plan: ImportPl
 
 def _continue(tx: Transaction, ends: _Ends, tip: int) -> bool:
     """Lets the branch that `tip` continues go on to it, if there is one."""
-    stand = [*ends.waiting(), *ends.taken_back()]
+    stand = [*ends.waiting(), *ends.led_aside()]
     line = set(ancestors(tx.db, tip, min((old for _, old in stand), default=tip)))
     for branch, old in stand:
         if old in line and old != tip:
