@@ -101,7 +101,7 @@ class _Reader:
         self._session = self._path.union(said, *reached.values())
         others = [tips for branch, tips in reached.items() if branch != mine]
         others += [
-            ancestors(db, live.tip, lowest)
+            frozenset(ancestors(db, live.tip, lowest))
             for live in live_branches(db)
             if live.session != found.id and live.tip in below
         ]

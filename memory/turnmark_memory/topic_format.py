@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from datetime import date
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -56,6 +57,8 @@ _NOTE = re.compile(
     rf"{_UNESCAPED}<!-- (?:{_WAS}|{_SUPERSEDED}|(?P<person>person)|block (?P<id>{BLOCK_PATTERN}))"
     r" -->"
 )
+_PARSED_LIMIT: Final = 128
+_CHUNKS_LIMIT: Final = 8_192
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _TABLE_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*(?::?-+:?[ \t]*)?)*")
 _BLOCK_KINDS: Final[dict[str, BlockKind]] = {
@@ -79,10 +82,12 @@ class _Notes(msgspec.Struct, kw_only=True):
     id: str | None = None
 
 
+@lru_cache(maxsize=_PARSED_LIMIT)
 def parse(text: bytes) -> Topic:
     """Returns the document `text` as segments; never fails and loses nothing.
 
-    Invalid UTF-8 is kept byte for byte, and shown as U+FFFD in a block's words.
+    The last documents are kept parsed: an install, a batch and the core page look at the same ones
+    many times over. Invalid UTF-8 is kept byte for byte, and shown as U+FFFD in a block's words.
     """
     return parse_text(text.decode("utf-8", "surrogateescape"))
 
@@ -152,6 +157,13 @@ def _heading(own: Sequence[str], raw: str, line: int) -> Heading:
 
 def _block_or_raw(own: Sequence[str], kind: RawKind | None, chunk: str, line: int) -> Block | Raw:
     """Reads a chunk as a block if it is a paragraph (`kind` None) or carries one of our ids."""
+    return msgspec.structs.replace(_read_chunk(tuple(own), kind, chunk), line=line)
+
+
+@lru_cache(maxsize=_CHUNKS_LIMIT)
+def _read_chunk(own: tuple[str, ...], kind: RawKind | None, chunk: str) -> Block | Raw:
+    """Reads a chunk wherever it stands; after an edit all others of the document are as before."""
+    line = 1
     prefix = _prefix(own[0], chunk)
     body = [own[0][len(prefix) :], *own[1:]]
     if chunk == "quote":
