@@ -7,7 +7,7 @@ expectation that the caller wrote down can fail it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -309,7 +309,7 @@ def _settle_superseding(
     Another session's branch goes to the replacing turn and no further.
     """
     retire(tx, line.superseded)
-    _supersede_elsewhere(tx, session, line)
+    supersede_elsewhere(tx, session, line.superseded)
     takes_head = session.head in line.superseded or (move_head and session.head is None)
     ended = [branch for old in line.superseded for branch in _branches_at(tx, session, old)]
     if not ended:
@@ -322,8 +322,11 @@ def _settle_superseding(
     return Settled(ended[0], forked=False, head=line.last if takes_head else session.head)
 
 
-def _supersede_elsewhere(tx: Transaction, session: SessionRow, line: Line) -> None:
-    for old, new in line.superseded.items():
+def supersede_elsewhere(
+    tx: Transaction, session: SessionRow, superseded: Mapping[int, int]
+) -> None:
+    """Moves other sessions' branches from each replaced turn to the one that replaces it."""
+    for old, new in superseded.items():
         for (owner,) in tx.rows(
             f"SELECT DISTINCT session FROM branch WHERE tip = ? AND session <> ? AND {LIVE_BRANCH}",
             (old, session.id),

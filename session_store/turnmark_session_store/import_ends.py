@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import msgspec
 
 from turnmark_events.types import MoveCause
+from turnmark_session_store.append import supersede_elsewhere
 from turnmark_session_store.export import BranchLine
 from turnmark_session_store.heads import Keep, TipMove, To, begin_branch, move
 from turnmark_session_store.imports import ImportPlan
@@ -41,6 +42,7 @@ def finish_import(tx: Transaction, plan: ImportPlan) -> Imported:
         _bring_head(ends, plan)
         ends.move()
         retire(tx, replaced)
+        supersede_elsewhere(tx, session, replaced)
         retire(tx, [turn for turn in gone if not live_tips_after(tx.db, [turn])])
     return Imported(session=session.name, turns=len(plan.turns), new=plan.new)
 
@@ -148,9 +150,9 @@ def _standing_before(tx: Transaction, turn: int, gone: set[int]) -> int | None:
     return previous
 
 
-def _supersede(tx: Transaction, ends: _Ends, plan: ImportPlan) -> set[int]:
-    """Lets branches go from a replaced turn to the one that replaces it; returns the replaced."""
-    replaced: set[int] = set()
+def _supersede(tx: Transaction, ends: _Ends, plan: ImportPlan) -> dict[int, int]:
+    """Lets branches go from a replaced turn to the one that replaces it; returns both."""
+    replaced: dict[int, int] = {}
     if not plan.from_reader:
         return replaced
     for line, turn in plan.turns:
@@ -160,7 +162,7 @@ def _supersede(tx: Transaction, ends: _Ends, plan: ImportPlan) -> set[int]:
         new = find_turn(tx.db, ends.session, line.id)
         if old is None or new is None or not _first_time(tx, [old]):
             continue
-        replaced.add(old)
+        replaced[old] = new
         for branch in ends.at(old):
             ends.go(branch, new, "supersede")
         if ends.head == old:

@@ -9,6 +9,8 @@ by one are those that a reading of the finished files gives:
   file was quiet for a moment (most responses say nothing about their end);
 - a turn whose chain leads to a record that is missing when that record comes; after a minute it is
   a root with a lost predecessor;
+- a copy when the record that it copies is there, or after a minute: that may be a copy itself, and
+  the turn's id is that of the first;
 - a sub-agent's task when the records say which call spawned it; after a minute the time decides;
 - nothing before its predecessor and its caller.
 """
@@ -284,10 +286,15 @@ class _Holding:
         patience = self._live.patience
         if turn in self._open:
             return self._waits_until(file.grown_at + patience.quiet_seconds)
-        if turn in self._set.lost:
+        if turn in self._set.lost or self._is_copy_alone(turn):
             since = self._live.held_since(turn, min(self._now, file.grown_at))
             return self._waits_until(since + patience.orphan_seconds)
         return False
+
+    def _is_copy_alone(self, turn: str) -> bool:
+        """Returns whether a copy's origin is not there: it may be a copy, and have another id."""
+        row = self._set.rows[turn]
+        return row.copy_of is not None and row.uuid != turn
 
     def _hold_tasks(self, new: Sequence[str], held: set[str]) -> None:
         """Holds what sub-agents were told until their callers are known and given out."""
