@@ -99,7 +99,7 @@ class Installer:
         self._core_tokens = core_tokens
         self._count = count
         self._serial = anyio.Lock()
-        self._timeline = Timeline(shelf)
+        self._timeline = Timeline(shelf.workspace, shelf.index)
         self.core = CorePage(text="", tokens=0, blocks=(), left_out=())
         self.installs = 0
         self._unfinished = self._stale = False

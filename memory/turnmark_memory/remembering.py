@@ -20,7 +20,7 @@ from turnmark_events.errors import Refused, TurnmarkError
 from turnmark_memory.citing import Citing, evidence_key
 from turnmark_memory.editing import Editing, checked_words
 from turnmark_memory.install import InstallUnfinished
-from turnmark_memory.model import Add, Batch, Edit, Edits, Evidence, Pin
+from turnmark_memory.model import Add, Batch, Edit, Edits, Evidence, Pin, Revise
 from turnmark_memory.requests import RememberRequest
 from turnmark_memory.shelf import Shelf
 from turnmark_memory.topic_path import topic_path
@@ -91,7 +91,8 @@ class Remembering:
         """Writes `asked.text` as a block of a person's, pinned if asked.
 
         Without `topic` it goes where the built-in writer would file it: to the person who says
-        something of themselves, to the session's project, else to `subjects/notes`.
+        something of themselves, to the session's project, else to `subjects/notes`. Words that
+        a block there says already are cited again, not doubled.
 
         Raises:
             NotFound: if `session` or `turn` is unknown.
@@ -127,12 +128,21 @@ class Remembering:
             place, heading = await anyio.to_thread.run_sync(self._filed, text, turn)
         else:
             place, heading = topic, None
-        edits: list[Edit] = [Add(topic=place, heading=heading, text=text, cites=(turn.label,))]
+        add = Add(topic=place, heading=heading, text=text, cites=(turn.label,))
+        edits: list[Edit] = [await anyio.to_thread.run_sync(self._said_again, add)]
         if pinned:
             edits.append(Pin(block="+0"))
         installed = await self._editing.install(edits, cause="remember", batch=batch)
         block = installed.composed.done[0].blocks[0]
         return Remembered(block=block, topic=place, revision=installed.revision)
+
+    def _said_again(self, add: Add) -> Add | Revise:
+        """Returns the edit that lets a block which says these very words rest on this turn too."""
+        words, topic = clean_words(add.text), self._shelf.load(add.topic)
+        for block in topic.blocks() if topic is not None else ():
+            if block.id is not None and block.text == words and block.superseded_by is None:
+                return Revise(block=block.id, text=add.text, cites=(*block.cites, *add.cites))
+        return add
 
     def _filed(self, text: str, turn: Evidence) -> tuple[str, str | None]:
         """Returns the topic and heading under which the built-in writer would file the words."""

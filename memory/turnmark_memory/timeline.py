@@ -16,11 +16,12 @@ import structlog
 
 from turnmark_events.errors import Refused
 from turnmark_memory import durable
+from turnmark_memory.index import Index
 from turnmark_memory.index_rows import moment
 from turnmark_memory.index_schema import LearntRow
 from turnmark_memory.rooted import names_in
-from turnmark_memory.shelf import DAY_US, Shelf
-from turnmark_memory.workspace import STAGING
+from turnmark_memory.shelf import DAY_US
+from turnmark_memory.workspace import STAGING, Workspace
 
 log = structlog.get_logger(__name__)
 
@@ -36,8 +37,9 @@ _EPOCH: Final = date(1970, 1, 1)
 class Timeline:
     """Writes the pages of one workspace; every function blocks on disk."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
+    def __init__(self, workspace: Workspace, index: Index) -> None:
+        self._workspace = workspace
+        self._index = index
 
     def refresh(self, days: Iterable[int]) -> None:
         """Writes the pages of `days` (since 1970) anew; one with nothing on it goes.
@@ -58,17 +60,17 @@ class Timeline:
 
         Costs a look at each page's name, not its bytes.
         """
-        known, there = set(self._shelf.index.learnt_steps(DAY_US)), set(self._pages())
+        known, there = set(self._index.learnt_steps(DAY_US)), set(self._pages())
         self.refresh(known ^ there)
 
     def rebuild(self) -> None:
         """Writes every page whose bytes are not what they should be."""
-        self.refresh({*self._shelf.index.learnt_steps(DAY_US), *self._pages()})
+        self.refresh({*self._index.learnt_steps(DAY_US), *self._pages()})
 
     def _write(self, day: int) -> None:
-        rows = self._shelf.index.learnt_between(day * DAY_US, (day + 1) * DAY_US, PAGE_LIMIT + 1)
+        rows = self._index.learnt_between(day * DAY_US, (day + 1) * DAY_US, PAGE_LIMIT + 1)
         path = page_path(day)
-        tree = self._shelf.workspace.tree
+        tree = self._workspace.tree
         content = self._page(day, rows).encode("utf-8", "replace") if rows else None
         if tree.read(path) == content:
             return
@@ -88,7 +90,7 @@ class Timeline:
         line = f"- {at:%H:%M} {row.text} [[{row.topic}#^{row.block}]]"
         if row.superseded_by is None:
             return line
-        topic = self._shelf.index.where(row.superseded_by)
+        topic = self._index.where(row.superseded_by)
         holds = row.superseded_by if topic is None else f"[[{topic}#^{row.superseded_by}]]"
         return f"{line} (superseded by {holds})"
 
@@ -103,7 +105,7 @@ class Timeline:
     def _names(self, folder: str) -> list[str]:
         with durable.disk_errors(f"list {folder}"):
             try:
-                with self._shelf.workspace.tree.directory(folder) as fd:
+                with self._workspace.tree.directory(folder) as fd:
                     return sorted(names_in(fd))
             except (FileNotFoundError, Refused):
                 return []
