@@ -166,7 +166,8 @@ class Rules(msgspec.Struct, frozen=True):
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """All that a daemon needs to start: the configuration, resolved places, what systemd said.
 
-    `home` expands `~` in paths of the configuration. `notify_socket` and `watchdog_usec` are
+    `home` expands `~` in paths of the configuration. `transcripts` are the directories of the
+    agents that are followed. `notify_socket` and `watchdog_usec` are
     systemd's words, None and 0 without it. `drain` writes all that is owed before the end.
     """
 
@@ -176,6 +177,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     workspace: Path
     socket: Path
     home: Path
+    transcripts: dict[str, Path] = {}
     drain: bool = False
     notify_socket: str | None = None
     watchdog_usec: int = 0

@@ -61,6 +61,22 @@ def config_path(given: Given = None, *, environ: Environment | None = None) -> P
     return chosen or _xdg(env, "XDG_CONFIG_HOME", ".config") / "turnmark" / "config.toml"
 
 
+def claude_code_dir(configured: str, *, environ: Environment | None = None) -> Path | None:
+    """Returns the directory of Claude Code's transcripts, None where they are off."""
+    env = os.environ if environ is None else environ
+    if configured == "off":
+        return None
+    if configured != "auto":
+        return Path(_at_home(configured, env))
+    given = env.get("CLAUDE_CONFIG_DIR", "")
+    return (Path(given) if given.startswith("/") else home_dir(env) / ".claude") / "projects"
+
+
+def writer_dir(state: Path) -> Path:
+    """Returns where writers that are agents themselves work; their sessions are never read in."""
+    return state / "writer"
+
+
 def client_sockets(
     given: Given = None, *, state: Given = None, environ: Environment | None = None
 ) -> list[Path]:

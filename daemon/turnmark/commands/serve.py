@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import anyio
 
 from turnmark import logs, places
 from turnmark.commands.invocation import Invocation
-from turnmark.config import Settings, load_config
+from turnmark.config import Config, Settings, load_config
 from turnmark.terminal import wants_color
 from turnmark_events.errors import TurnmarkError
 
@@ -67,11 +68,18 @@ def settings_of(invocation: Invocation) -> Settings:
         socket=places.socket_path(
             options.socket, state=state, configured=config.socket, environ=environ
         ),
+        transcripts=_transcripts(config, environ),
         home=places.home_dir(environ),
         drain=getattr(options, "drain", False),  # other commands ask for the places alone
         notify_socket=environ.get("NOTIFY_SOCKET") or None,
         watchdog_usec=_watchdog_usec(environ),
     )
+
+
+def _transcripts(config: Config, environ: Mapping[str, str]) -> dict[str, Path]:
+    """Returns the directory of each agent that this version can follow and that is not off."""
+    claude_code = places.claude_code_dir(config.transcripts.claude_code, environ=environ)
+    return {} if claude_code is None else {"claude-code": claude_code}
 
 
 def _watchdog_usec(environ: Mapping[str, str]) -> int:

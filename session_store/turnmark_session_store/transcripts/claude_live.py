@@ -142,13 +142,13 @@ class ClaudeLiveSet:
 
     @property
     def rewritten(self) -> bool:
-        """Whether words that were read may have changed; reset by setting it to False."""
+        """Whether words that were read before may have changed."""
         return any(file.rewritten for file in self.files.values())
 
-    @rewritten.setter
-    def rewritten(self, value: bool) -> None:
+    def rewriting_was_seen(self) -> None:
+        """Says that the changed words were dealt with."""
         for file in self.files.values():
-            file.rewritten = value
+            file.rewritten = False
 
     @property
     def grown_at(self) -> float:

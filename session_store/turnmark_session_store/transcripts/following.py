@@ -92,7 +92,7 @@ class Followed:
     def were_saved(self, checkpoints: Collection[Checkpoint]) -> None:
         """Notes that everything up to these checkpoints is in the store."""
         self._saved.update((one.path, one) for one in checkpoints)
-        self.live.rewritten = False
+        self.live.rewriting_was_seen()
 
     def _work(self, read: ReadSession, standing: Standing, names: dict[str, str]) -> Work:
         """Returns what is new in a session; adds the names of new wordings to `names`."""

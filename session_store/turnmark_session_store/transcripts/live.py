@@ -46,9 +46,14 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 class LiveSet(Protocol):
     """Files that must be resolved together, read forward. Used by one thread at a time."""
 
-    rewritten: bool
-    """Whether words that were read before may have changed; whoever has dealt with that resets
-    it."""
+    @property
+    def rewritten(self) -> bool:
+        """Whether words that were read before may have changed."""
+        ...
+
+    def rewriting_was_seen(self) -> None:
+        """Says that the changed words were dealt with."""
+        ...
 
     @property
     def grown_at(self) -> float:

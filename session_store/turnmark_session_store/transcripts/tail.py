@@ -65,7 +65,8 @@ class TailStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How far an agent's transcripts are followed; sizes in bytes.
 
     `state` is `waiting` while the directory is not there, `scanning` while older files are read.
-    `held` counts turns that wait to be whole, `unread` lines that are no records.
+    `held` counts turns that wait to be whole, `unread` lines that are no records. `last_error` is
+    why a session can't be followed now; it is tried again.
     """
 
     state: State
@@ -109,7 +110,7 @@ class TranscriptTail:
         self._followed: dict[str, Followed] = {}
         self._off: set[str] = set()
         self._unread = 0
-        self._last_error: str | None = None
+        self._errors: dict[str, str] = {}
         self._wakes = 0
 
     def changed(self, paths: Iterable[Path]) -> None:
@@ -142,7 +143,7 @@ class TranscriptTail:
             bytes_total=total,
             held=sum(len(one.held) for one in self._each()),
             unread=self._unread + sum(one.live.unread for one in self._each()),
-            last_error=self._last_error,
+            last_error=next(reversed(self._errors.values()), None),
         )
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -277,11 +278,14 @@ class TranscriptTail:
         try:
             if followed is None:
                 followed = Followed(session, self._reader.live_set())
-            await self._read(followed)
+            unreadable = await self._read(followed)
             await self._bring(followed)
+            if unreadable is not None:
+                raise unreadable
         except (TurnmarkError, OSError) as error:
             self._failed(session, error)
         else:
+            self._errors.pop(session, None)
             spent = time.monotonic() - began
             followed.touched_at = now = time.time()
             followed.rests_until = now + min(self._rest_per_work * spent, _LONGEST_REST_SECONDS)
@@ -291,7 +295,8 @@ class TranscriptTail:
 
     def _failed(self, session: str, error: Exception) -> None:
         reason = error.message if isinstance(error, TurnmarkError) else _sentence(error)
-        self._last_error = reason
+        self._errors.pop(session, None)
+        self._errors[session] = reason
         log.warning("transcript_not_followed", session=session, reason=reason)
         followed = self._followed.get(session)
         if followed is not None:
@@ -312,8 +317,12 @@ class TranscriptTail:
         for name in followed.sessions:
             self._followed[name] = followed
 
-    async def _read(self, followed: Followed) -> None:
-        """Reads what has grown, and adds the sessions that the records and their turns lead to."""
+    async def _read(self, followed: Followed) -> OSError | None:
+        """Reads what has grown, and adds the sessions that the records and their turns lead to.
+
+        A file that can't be read keeps no other from being followed; its error is returned.
+        """
+        unreadable: OSError | None = None
         for session in followed.sessions:
             if not self._paths.get(session, set()) <= set(followed.live.paths):
                 followed.live.add(session, self._paths[session], {})
@@ -321,7 +330,10 @@ class TranscriptTail:
         while True:
             for session in more:
                 await self._add(followed, session)
-            await anyio.to_thread.run_sync(followed.live.read_on, time.time())
+            try:
+                await anyio.to_thread.run_sync(followed.live.read_on, time.time())
+            except OSError as error:
+                unreadable = error
             self._leave_out_what_is_off(followed)
             unknown = followed.live.turn_ids() - followed.stored.keys()
             stored = await self._store.read(
@@ -333,7 +345,7 @@ class TranscriptTail:
             named -= followed.sessions | self._off
             more = [session for session in sorted(named) if session in self._paths]
             if not more:
-                return
+                return unreadable
 
     def _leave_out_what_is_off(self, followed: Followed) -> None:
         """Drops the files of sessions that must not be remembered; they are not opened again."""
