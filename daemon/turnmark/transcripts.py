@@ -1,0 +1,95 @@
+"""The transcripts that the daemon follows: each agent's tail, its place, its rules, its state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path, PurePath
+from typing import Any
+
+import anyio
+from anyio.abc import TaskStatus
+
+from turnmark.config import MemoryMode, Rules, Settings
+from turnmark.places import writer_dir
+from turnmark_memory import Memory
+from turnmark_session_store import SessionStore
+from turnmark_session_store.backlog import park_backlog
+from turnmark_session_store.transaction import Transaction
+from turnmark_session_store.transcripts.claude_live import ClaudeCodeLiveReader
+from turnmark_session_store.transcripts.live import LiveReader
+from turnmark_session_store.transcripts.tail import Placed, TranscriptTail
+
+_FREE_WRITER = "builtin"
+
+Watch = Callable[[Path, Callable[[Iterable[Path]], None], Callable[[], None]], None]
+"""Watches a directory that may not exist yet: calls the first function with what changed there, the
+second where events may have been lost."""
+
+
+class Transcripts:
+    """Follows the agents that the configuration names; `run` is its one task."""
+
+    def __init__(self, settings: Settings, store: SessionStore, memory: Memory) -> None:
+        readers: Iterable[LiveReader] = (ClaudeCodeLiveReader(),)
+        self._off = [reader.agent for reader in readers if reader.agent not in settings.transcripts]
+        placed = _backlog_holder(settings, memory)
+        self._tails = {
+            reader.agent: TranscriptTail(
+                store,
+                reader,
+                settings.transcripts[reader.agent],
+                memory_for=partial(
+                    _memory_for, settings.rules, reader.agent, writer_dir(settings.state)
+                ),
+                placed=placed,
+            )
+            for reader in readers
+            if reader.agent in settings.transcripts
+        }
+
+    async def run(
+        self, watch: Watch, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Follows until cancelled; each root is watched before it is looked through."""
+        async with anyio.create_task_group() as tasks:
+            for tail in self._tails.values():
+                watch(tail.root, tail.changed, tail.rescan)
+                await tasks.start(tail.run)
+            task_status.started()
+
+    def rescan(self) -> None:
+        """Looks at every file again: before the night, and after a resume."""
+        for tail in self._tails.values():
+            tail.rescan()
+
+    def status(self) -> dict[str, Any]:
+        """Returns for each agent how far it is followed."""
+        found: dict[str, Any] = {agent: {"state": "off"} for agent in self._off}
+        return found | {agent: tail.status() for agent, tail in self._tails.items()}
+
+
+def _memory_for(
+    rules: Rules, agent: str, writers: PurePath, project: str | None, session: str
+) -> MemoryMode:
+    """Says how a session may be remembered; a writer's own sessions are no memories (law 15)."""
+    if project is not None and PurePath(project).is_relative_to(writers):
+        return "off"
+    return rules.memory_for(agent, project, session)
+
+
+def _backlog_holder(settings: Settings, memory: Memory) -> Placed:
+    """Returns what holds older turns back from a writer that costs money, and nothing else."""
+    config = settings.config
+    if config.writer.kind == _FREE_WRITER or config.transcripts.backlog == "write":
+        return _nothing_more
+    return partial(hold_backlog, memory.key)
+
+
+def hold_backlog(workspace: int, tx: Transaction, session: str, connected_ms: int) -> None:
+    """Parks a session's turns from before its source was connected; see `park_backlog`."""
+    park_backlog(tx, workspace, session, connected_ms)
+
+
+def _nothing_more(tx: Transaction, session: str, connected_ms: int) -> None:
+    del tx, session, connected_ms
