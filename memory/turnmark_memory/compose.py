@@ -16,6 +16,7 @@ import structlog
 from turnmark_events.errors import NotFound, Refused, Stale, TurnmarkError
 from turnmark_memory.apply import Applied, BlockChange, Sources, apply_edits, folded
 from turnmark_memory.backlinks import mend_links
+from turnmark_memory.bases import Base
 from turnmark_memory.core_page import arrange
 from turnmark_memory.durable import digest_of
 from turnmark_memory.exchange import StagedFile
@@ -27,8 +28,9 @@ from turnmark_memory.removal import Removal, removal_of
 from turnmark_memory.revisions import BlockChange as RecordedChange
 from turnmark_memory.revisions import FileChange, RevisionRecord
 from turnmark_memory.shelf import Shelf
+from turnmark_memory.sparing import spared
 from turnmark_memory.topic import Block, Embed, Topic
-from turnmark_memory.topic_format import parse, render
+from turnmark_memory.topic_format import render
 from turnmark_memory.topic_path import CORE, topic_path
 
 log = structlog.get_logger(__name__)
@@ -66,38 +68,65 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Composed(msgspec.Struct, frozen=True, kw_only=True):
-    """An install ready to be journalled: files to exchange, its record, and marks to replace."""
+    """An install ready to be journalled: files to exchange, its record, and marks to replace.
+
+    `seen` are contents that people saved and that it takes in; `read` are the topics that were
+    looked at on the way: it holds only if memory has seen what is in their files.
+    """
 
     files: tuple[StagedFile, ...]
     topics: tuple[str, ...]
     record: RevisionRecord
     done: tuple[Done, ...]
     removal: Removal = Removal()
+    seen: tuple[Base, ...] = ()
+    read: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
-class _Desk:
+class Desk:
     """The topics as they are so far, and as they were when they were first taken.
 
-    `exact` are files whose bytes are given, None to take one away.
+    A base is what memory has seen of the file: what a person saved since then is merged with, not
+    replaced. `exact` are files whose bytes are given, None to take one away.
     """
 
     shelf: Shelf
     bases: dict[str, bytes | None] = field(default_factory=dict[str, bytes | None])
+    originals: dict[str, Topic] = field(default_factory=dict[str, Topic])
     topics: dict[str, Topic] = field(default_factory=dict[str, Topic])
     moved: dict[str, str] = field(default_factory=dict[str, str])
     taken: set[str] = field(default_factory=set[str])
     exact: dict[str, bytes | None] = field(default_factory=dict[str, bytes | None])
 
     def load(self, topic: str) -> Topic | None:
-        if topic not in self.bases:
-            content = self.shelf.read(topic)
-            self.bases[topic] = content
-            if content is not None:
-                self.topics[topic] = parse(content)
+        """Returns a topic as it is so far, None where there is none."""
+        self.base(topic)
         return self.topics.get(topic)
 
+    def base(self, topic: str) -> bytes | None:
+        """Returns what memory has seen of a topic's file.
+
+        Raises:
+            Refused: if what lies there now is no regular file; an install could not replace it.
+            Unavailable: if it can't be read.
+        """
+        if topic not in self.bases:
+            self.shelf.read(topic)
+            self.bases[topic], found = self.shelf.opened(topic)
+            if found is not None:
+                self.originals[topic] = self.topics[topic] = found
+        return self.bases[topic]
+
+    def differs(self, topic: str) -> bool:
+        """Tells whether a topic has changed since it was taken."""
+        if topic in self.exact:
+            return self.exact[topic] != self.base(topic)
+        original = self.originals.get(topic)
+        return original is None or render(self.topics[topic]) != render(original)
+
     def where(self, block: str) -> str | None:
+        """Returns the topic that a block stands in now."""
         return self.moved.get(block) or self.shelf.index.where(block)
 
     def fresh(self, *parts: str) -> str:
@@ -127,7 +156,7 @@ def compose(
         Refused: if a topic's file is a link, a directory or unreadable.
         Unavailable: if the disk fails.
     """
-    desk = _Desk(shelf)
+    desk = Desk(shelf)
     done: list[Done] = []
     changes: list[BlockChange] = []
     by_person: list[BlockChange] = []
@@ -136,10 +165,10 @@ def compose(
         done.append(result)
         changes += changed
         by_person += changed if work.by_person else ()
-    changes = [*folded([*changes, *_mend_links(desk, changes)])]
-    _promote(desk, changes)
-    topics = tuple(topic for topic in sorted({*desk.topics, *desk.exact}) if _differs(desk, topic))
-    files = tuple(_staged(desk, topic) for topic in topics)
+    changes = [*folded([*changes, *follow_links(desk, changes)])]
+    promote(desk, changes)
+    topics = tuple(topic for topic in sorted({*desk.topics, *desk.exact}) if desk.differs(topic))
+    files = tuple(staged(desk, topic) for topic in topics)
     return Composed(
         files=files,
         topics=topics,
@@ -149,17 +178,18 @@ def compose(
             cause=cause,
             blocks=tuple(dict.fromkeys(change.block for change in changes)),
             topics=tuple(dict.fromkeys(change.topic for change in changes)),
-            changes=tuple(map(_recorded, changes)),
+            changes=tuple(map(recorded, changes)),
             turns=turns,
-            files=tuple(map(_file_change, topics, files)),
+            files=tuple(map(file_change, topics, files)),
         ),
         done=tuple(done),
         removal=removal_of(shelf.index, by_person),
+        read=tuple(sorted({*desk.bases, *desk.exact})),
     )
 
 
 def _carry_out(
-    desk: _Desk, work: Work, today: date, *, keep_history: bool
+    desk: Desk, work: Work, today: date, *, keep_history: bool
 ) -> tuple[Done, tuple[BlockChange, ...]]:
     taken = set(desk.taken)
     unusable: list[TurnmarkError] = []
@@ -178,7 +208,9 @@ def _carry_out(
         ids=lambda number, part: desk.fresh(work.name, str(number), str(part)),
     )
     try:
-        edits = [_rebased(desk, load, edit) for edit in work.edits]
+        edits: Sequence[Edit] = [_rebased(desk, load, edit) for edit in work.edits]
+        if not work.by_person:
+            edits = spared(edits, lambda name: _block_on(desk, load, name))
         applied = _applied(work, edits, sources, today, keep_history=keep_history)
     except TurnmarkError as error:
         desk.taken = taken
@@ -196,7 +228,7 @@ def _carry_out(
     return Done(blocks=tuple(blocks)), applied.changes
 
 
-def _rebased(desk: _Desk, load: Callable[[str], Topic | None], edit: Edit) -> Edit:
+def _rebased(desk: Desk, load: Callable[[str], Topic | None], edit: Edit) -> Edit:
     """Returns the edit as it must be for what stands there now.
 
     Of batches that say the same words again each adds its cites to those of the others. A block
@@ -215,6 +247,15 @@ def _rebased(desk: _Desk, load: Callable[[str], Topic | None], edit: Edit) -> Ed
             if block.id and block.text == edit.text and set(block.cites) == set(edit.cites):
                 return _said_again(block, ())
     return edit
+
+
+def _block_on(
+    desk: Desk, load: Callable[[str], Topic | None], name: str
+) -> tuple[str, Block] | None:
+    topic = desk.where(name)
+    found = load(topic) if topic is not None else None
+    block = found.block(name) if found is not None else None
+    return None if topic is None or block is None else (topic, block)
 
 
 def _said_again(block: Block, cites: Sequence[str]) -> Revise:
@@ -239,7 +280,7 @@ def _applied(
     )
 
 
-def _mend_links(desk: _Desk, changes: Sequence[BlockChange]) -> tuple[BlockChange, ...]:
+def follow_links(desk: Desk, changes: Sequence[BlockChange]) -> tuple[BlockChange, ...]:
     """Lets links to blocks that went elsewhere follow them, in whatever topic they stand."""
 
     def load(topic: str) -> Topic | None:
@@ -253,7 +294,7 @@ def _mend_links(desk: _Desk, changes: Sequence[BlockChange]) -> tuple[BlockChang
     return mended.changes
 
 
-def _promote(desk: _Desk, changes: Sequence[BlockChange]) -> None:
+def promote(desk: Desk, changes: Sequence[BlockChange]) -> None:
     """Puts new blocks at the top of the core's automatic part, people and projects first.
 
     What was there stays below, up to a limit; what is gone or superseded leaves. The night puts
@@ -279,7 +320,7 @@ def _promote(desk: _Desk, changes: Sequence[BlockChange]) -> None:
     desk.topics[CORE] = arrange(core, list(dict.fromkeys(wanted))[:AUTOMATIC_LIMIT])
 
 
-def _is_shown(desk: _Desk, change: BlockChange) -> bool:
+def _is_shown(desk: Desk, change: BlockChange) -> bool:
     topic = desk.topics.get(change.topic)
     block = topic.block(change.block) if topic is not None else None
     return block is not None and block.superseded_by is None
@@ -292,14 +333,9 @@ def _automatic(core: Topic) -> list[tuple[str, str]]:
     return [(part.topic, part.block) for part in core.segments[line:] if isinstance(part, Embed)]
 
 
-def _differs(desk: _Desk, topic: str) -> bool:
-    if topic in desk.exact:
-        return desk.exact[topic] != desk.shelf.read(topic)
-    return render(desk.topics[topic]) != desk.bases.get(topic)
-
-
-def _staged(desk: _Desk, topic: str) -> StagedFile:
-    base = desk.bases[topic] if topic in desk.bases else desk.shelf.read(topic)
+def staged(desk: Desk, topic: str) -> StagedFile:
+    """Returns the file of a topic as it is so far, with its footnotes, ready to be exchanged."""
+    base = desk.base(topic)
     return StagedFile(
         path=desk.shelf.workspace.topic_file(topic),
         base=None if base is None else digest_of(base),
@@ -308,7 +344,7 @@ def _staged(desk: _Desk, topic: str) -> StagedFile:
     )
 
 
-def _rendered(desk: _Desk, topic: str) -> bytes:
+def _rendered(desk: Desk, topic: str) -> bytes:
     found = desk.topics[topic]
     definitions = {
         label: line
@@ -318,7 +354,8 @@ def _rendered(desk: _Desk, topic: str) -> bytes:
     return render(with_definitions(found, definitions))
 
 
-def _file_change(topic: str, file: StagedFile) -> FileChange:
+def file_change(topic: str, file: StagedFile) -> FileChange:
+    """Returns a file's change with the way back, for the record."""
     return FileChange(
         topic=topic,
         before=file.base,
@@ -327,7 +364,8 @@ def _file_change(topic: str, file: StagedFile) -> FileChange:
     )
 
 
-def _recorded(change: BlockChange) -> RecordedChange:
+def recorded(change: BlockChange) -> RecordedChange:
+    """Returns a block's change as the record keeps it."""
     return RecordedChange.of(
         topic=change.topic,
         block=change.block,

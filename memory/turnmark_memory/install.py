@@ -8,7 +8,7 @@ without its topics or settle a turn twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 import anyio
@@ -18,9 +18,11 @@ import structlog
 
 from turnmark_events.errors import Refused, TurnmarkError, Unavailable
 from turnmark_events.types import CoreRebuilt
-from turnmark_memory.compose import Composed, Work, compose
+from turnmark_memory.bases import Base, Problem
+from turnmark_memory.compose import Composed, Done, Work, compose
 from turnmark_memory.core_page import CorePage, render_core
 from turnmark_memory.exchange import StagedFile, close_exchange, exchange
+from turnmark_memory.intake import Intake
 from turnmark_memory.removal import Removal, follow_removal
 from turnmark_memory.revisions import RevisionRecord, write_record
 from turnmark_memory.shelf import Shelf
@@ -44,6 +46,11 @@ from turnmark_session_store.transaction import Transaction
 log = structlog.get_logger(__name__)
 CORE_PAGE = "core.md"
 
+_ROUNDS_LIMIT = 3
+"""Saves in a row that an install or an intake runs after; the watcher tells of the next one."""
+
+_PROBLEMS_LIMIT = 100
+
 
 class _Journal(msgspec.Struct, frozen=True, kw_only=True):
     """What an install's row holds: enough to repeat the exchange byte for byte."""
@@ -53,6 +60,7 @@ class _Journal(msgspec.Struct, frozen=True, kw_only=True):
     record: RevisionRecord
     stamp: RevisionStamp
     removal: Removal = Removal()
+    seen: tuple[Base, ...] = ()
 
 
 class Installed(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,6 +110,9 @@ class Installer:
         self._timeline = Timeline(shelf.workspace, shelf.index)
         self.core = CorePage(text="", tokens=0, blocks=(), left_out=())
         self.installs = 0
+        self._bases = shelf.bases
+        self._intake = Intake(shelf)
+        self._late_topics: set[str] = set()
         self._unfinished = self._stale = False
 
     async def install(
@@ -143,24 +154,134 @@ class Installer:
         """
         async with self._serial:
             await self._catch_up()
-            revision = 1 + await self._store.read(
-                lambda db: workspace_revision(db, self._workspace)
-            )
-            composed = await anyio.to_thread.run_sync(make, revision)
+            revision, composed = await self._composed(make)
             results = [
-                BatchResult(batch=batch.batch, outcome="kept", blocks=list(done.blocks))
+                _result(batch, done)
                 for batch, done in zip(batches, composed.done, strict=False)
                 if done.problem is None
             ]
             if not results and not composed.files:
                 return Installed(revision=revision - 1, composed=composed)
-            install = await self._journal(composed, results)
-            try:
-                await self._finish(install)
-            except TurnmarkError as error:
-                self._unfinished = True
-                raise InstallUnfinished(revision, error.message) from error
+            await self._carry_out(composed, results)
+            await self._take_in_late(composed.topics)
             return Installed(revision=revision, composed=composed)
+
+    async def _composed(self, make: Callable[[int], Composed]) -> tuple[int, Composed]:
+        """Returns what `make` gives once memory has seen what is in the files that it read."""
+        rounds = 0
+        while True:
+            revision = await self._next_revision()
+            composed = await anyio.to_thread.run_sync(make, revision)
+            unseen = await anyio.to_thread.run_sync(self._intake.unseen, composed.read)
+            rounds += 1
+            if not unseen or rounds > _ROUNDS_LIMIT or not await self._seen(unseen):
+                return revision, composed
+
+    async def _seen(self, topics: Sequence[str]) -> bool:
+        """Takes edits in on the way to an install, which has not begun when that fails."""
+        try:
+            return await self._taken_in(topics)
+        except InstallUnfinished as error:
+            raise Unavailable(error.message) from error
+
+    async def _next_revision(self) -> int:
+        return 1 + await self._store.read(lambda db: workspace_revision(db, self._workspace))
+
+    async def _carry_out(self, composed: Composed, results: Sequence[BatchResult]) -> None:
+        install = await self._journal(composed, results)
+        try:
+            await self._finish(install)
+        except TurnmarkError as error:
+            self._unfinished = True
+            raise InstallUnfinished(install.revision, error.message) from error
+
+    async def take_in(self, topics: Iterable[str]) -> frozenset[str]:
+        """Takes in what people did to the files of `topics`; costs a look where they did nothing.
+
+        Returns those that somebody was writing to: look at them again in a moment.
+
+        Raises:
+            Unavailable: if the disk fails; nothing is lost, take them in again.
+        """
+        names = list(topics)
+        async with self._serial:
+            await self._catch_up()
+            for _ in range(_ROUNDS_LIMIT):  # a person may save while a save is being taken in
+                if not await self._taken_in(names):
+                    break
+            return self._intake.take_held()
+
+    async def rescan(self) -> frozenset[str]:
+        """Takes in what people did to any topic; see `take_in`. Costs a read of every topic."""
+        return await self.take_in(await anyio.to_thread.run_sync(self._intake.everything))
+
+    async def rescan_folder(self, folder: str) -> frozenset[str]:
+        """Takes in what people did to the topics in a folder; see `take_in`."""
+        return await self.take_in(await anyio.to_thread.run_sync(self._intake.below, folder))
+
+    async def _taken_in(self, topics: Sequence[str]) -> bool:
+        """Takes edits in, as a revision of their own; tells whether there were any."""
+        revision = await self._next_revision()
+        at = datetime.now(UTC)
+        found = await anyio.to_thread.run_sync(
+            lambda: self._intake.look(topics, revision=revision, at=at)
+        )
+        if found is None:
+            return False
+        log.info("edit_taken_in", topics=len(found.topics), first=found.topics[0])
+        if found.composed is None:
+            await self._rebuild_core()
+        else:
+            await self._carry_out(found.composed, [])
+        return True
+
+    async def _take_in_late(self, topics: Sequence[str]) -> None:
+        """Takes in what was saved while an install was on its way, as far as the disk allows."""
+        try:
+            late = await anyio.to_thread.run_sync(
+                self._intake.unseen, [*topics, *self._late_topics]
+            )
+            self._late_topics.clear()
+            if late:
+                await self._taken_in(late)
+        except TurnmarkError as error:
+            log.warning("edit_put_off", reason=error.message)
+
+    async def write_ids(self, quiet_since: datetime) -> None:
+        """Writes ids and marks into the files that nobody has saved since `quiet_since`.
+
+        Raises:
+            Unavailable: if the disk fails.
+        """
+        until_ms = int(quiet_since.timestamp() * 1_000)
+        topics = await anyio.to_thread.run_sync(self._bases.pending, until_ms)
+        if not topics:
+            return
+        await self.take_in(topics)
+        async with self._serial:
+            await self._catch_up()
+            revision = await self._next_revision()
+            left = await anyio.to_thread.run_sync(self._bases.pending, until_ms)
+            composed = await anyio.to_thread.run_sync(
+                lambda: self._intake.numbered(left, revision=revision, at=datetime.now(UTC))
+            )
+            if composed is not None:
+                await self._carry_out(composed, [])
+                await self._take_in_late(composed.topics)
+
+    async def oldest_unwritten(self) -> datetime | None:
+        """Returns when the topic was saved last whose ids wait the longest to be written."""
+        at_ms = await anyio.to_thread.run_sync(self._bases.oldest_pending_ms)
+        return None if at_ms is None else datetime.fromtimestamp(at_ms / 1_000, UTC)
+
+    def problems(self) -> list[Problem]:
+        """Returns what a person should look at in topic files, a bounded number; reads a table."""
+        return self._bases.problems(_PROBLEMS_LIMIT)
+
+    async def believe_files(self) -> None:
+        """Takes every file as it is now for what memory saw last: the workspace went back."""
+        async with self._serial:
+            await anyio.to_thread.run_sync(self._bases.clear)
 
     async def catch_up(self) -> bool:
         """Finishes what the disk kept from being finished; tells whether there was anything.
@@ -197,6 +318,7 @@ class Installer:
             record=composed.record,
             stamp=RevisionStamp(revision=composed.record.revision, at=composed.record.at),
             removal=composed.removal,
+            seen=composed.seen,
         )
         body = msgspec.json.encode(journal)
         revision, cause = composed.record.revision, composed.record.cause
@@ -228,8 +350,7 @@ class Installer:
     def _clear_staging(self) -> None:
         """Merges writes that came late into files of an ended install; its manifest says which."""
         for result in close_exchange(self._shelf.workspace, merge_topics):
-            topic = _topic_of(result.path)
-            self._shelf.shelve(topic, self._shelf.read(topic))
+            self._late_topics.add(_topic_of(result.path))
 
     async def _finish(self, install: OpenInstall) -> None:
         """Exchanges the files, settles the turns, refreshes what is derived."""
@@ -256,6 +377,8 @@ class Installer:
     def _exchange(self, journal: _Journal) -> None:
         write_record(self._shelf.workspace, journal.record)
         failpoint("install.recorded")
+        self._bases.record([*journal.seen, *_installed(journal)])
+        failpoint("install.noted")
         exchange(
             self._shelf.workspace,
             journal.files,
@@ -267,10 +390,10 @@ class Installer:
     def _refresh(self, journal: _Journal) -> None:
         late = close_exchange(self._shelf.workspace, merge_topics)
         failpoint("install.cleared")
-        topics = dict.fromkeys(journal.topics)
-        topics.update((_topic_of(result.path), None) for result in late)
-        for topic in topics:
-            self._shelf.shelve(topic, self._shelf.read(topic))
+        self._late_topics.update(_topic_of(result.path) for result in late)
+        for topic in journal.topics:
+            self._shelf.shelve(topic)
+            self._intake.inspect(topic)
         self._timeline.refresh(self._shelf.take_stale_days())
         self._shelf.index.revision = journal.record.revision
 
@@ -311,15 +434,22 @@ class Installer:
             return None if found is None else found.block(block)
 
         try:
-            core = self._shelf.read(CORE) or b""
+            core = self._shelf.load(CORE) or b""
         except Refused as error:
             log.warning("core_topic_unusable", reason=error.message)
             return self.core, False
         page = render_core(core, load, self._core_tokens, self._count)
         content = page.text.encode()
         tree = self._shelf.workspace.tree
-        if tree.read(CORE_PAGE) == content:
+        there = tree.read(CORE_PAGE)
+        if there == content:
             return page, False
+        if there is not None and self.core.text and there != self.core.text.encode():
+            log.warning(
+                "derived_file_overwritten",
+                path=CORE_PAGE,
+                what_to_do="change topics/core.md instead; core.md is made from it",
+            )
         failpoint("core.rendered")
         tree.replace(CORE_PAGE, content, staging=STAGING)
         failpoint("core.replaced")
@@ -346,6 +476,26 @@ class Installer:
         empty = Composed(files=(), topics=(), record=record, done=())
         async with self._serial:
             await self._finish(await self._journal(empty, []))
+
+
+def _result(batch: BatchWork, done: Done) -> BatchResult:
+    """Returns what a batch came to; one whose edits all fell before a person's words made none."""
+    if done.blocks:
+        return BatchResult(batch=batch.batch, outcome="kept", blocks=list(done.blocks))
+    reason = "a person's words stand where it would have written"
+    return BatchResult(batch=batch.batch, outcome="nothing", blocks=[], reason=reason)
+
+
+def _installed(journal: _Journal) -> Iterator[Base]:
+    """Yields what the install puts into each file: whoever reads it from now on reads this."""
+    for file in journal.files:
+        yield Base(
+            topic=_topic_of(file.path),
+            kind="install",
+            content=file.content,
+            at_ms=int(journal.record.at.timestamp() * 1_000),
+            revision=journal.record.revision,
+        )
 
 
 def _topic_of(path: str) -> str:

@@ -6,7 +6,7 @@ workspace is the one that the marks speak of. `run` starts the worker and the ni
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from turnmark_events.bus import Bus
 from turnmark_events.errors import Refused, TurnmarkError
 from turnmark_events.types import NightDone
 from turnmark_memory.archive import Archive
+from turnmark_memory.bases import Bases, Problem
 from turnmark_memory.citing import Citing
 from turnmark_memory.context import Context, ContextAnswer
 from turnmark_memory.editing import Edited, Editing
@@ -31,6 +32,7 @@ from turnmark_memory.install import CORE_PAGE, Installer
 from turnmark_memory.night import NightClock, next_due
 from turnmark_memory.owing import OwedPage, owed_page
 from turnmark_memory.planning import Look, left_of, owed_now
+from turnmark_memory.quiet import QuietEdits
 from turnmark_memory.recall import Recall, RecallAnswer
 from turnmark_memory.relations import StoreRelations
 from turnmark_memory.remembering import Remembered, Remembering
@@ -55,7 +57,13 @@ from turnmark_memory.taking_back import TakingBack
 from turnmark_memory.topic_listing import TopicList, list_topics
 from turnmark_memory.undoing import Undoing, Undone
 from turnmark_memory.worker import Worker
-from turnmark_memory.workspace import RevisionStamp, UnreadableRevision, Workspace
+from turnmark_memory.workspace import (
+    BASES_FILE,
+    TOPICS,
+    RevisionStamp,
+    UnreadableRevision,
+    Workspace,
+)
 from turnmark_memory.writers.writer import Writer
 from turnmark_memory.writing import Writing
 from turnmark_session_store import SessionStore
@@ -136,6 +144,7 @@ class Memory:
         self._editing = Editing(shelf, self.installer, citing)
         self._remembering = Remembering(store, shelf, key, self._editing, citing)
         self._undoing = Undoing(store, shelf, self.installer)
+        self._edits = QuietEdits(self.installer, shelf.workspace.root)
         self._night: NightClock | None = None
         self._organizing = anyio.Lock()
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -185,6 +194,7 @@ class Memory:
         behind = await anyio.to_thread.run_sync(lambda: index.revision) != revision
         if behind:
             await anyio.to_thread.run_sync(self._shelf.rebuild, revision)
+        await self._edits.rescan()
         await self.installer.rebuild_timeline(whole=behind)
         await self.installer.rebuild_core()
 
@@ -221,6 +231,7 @@ class Memory:
             turns_offered_again=parked,
             unreadable=isinstance(stamp, UnreadableRevision),
         )
+        await self.installer.believe_files()
         await self.installer.stamp_went_back(known + 1)
 
     async def run(self, bus: Bus, *, task_status: anyio.abc.TaskStatus[None]) -> None:
@@ -228,6 +239,7 @@ class Memory:
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
             await tasks.start(self._run_worker, bus)
+            tasks.start_soon(self._edits.run)
             if self._settings.nightly is not None:
                 self._night = NightClock(
                     self._settings.nightly, last_done=self._last_night, night=self._run_night
@@ -369,6 +381,7 @@ class Memory:
     ) -> Organized:
         """Writes what is owed, then rebuilds the core page; once for each local date."""
         async with self._organizing:
+            await self._edits.rescan()
             look, due = await self._snapshot(
                 Look(moved=None, whole=None, reasons=_FAILED, at_once=True)
             )
@@ -413,6 +426,23 @@ class Memory:
         await self._taking_back.erase(turns)
         await self.installer.rebuild_core()
 
+    @property
+    def topics_folder(self) -> Path:
+        """The directory whose files people edit; what changes in it goes to `files_changed`."""
+        return self._shelf.workspace.root / TOPICS
+
+    async def files_changed(self, paths: Iterable[str]) -> None:
+        """Takes in what people did to files of topics; see `quiet.QuietEdits`."""
+        await self._edits.files_changed(paths)
+
+    async def rescan(self) -> None:
+        """Takes in what people did anywhere, for when file events may be lost."""
+        await self._edits.rescan()
+
+    def problems(self) -> list[Problem]:
+        """Returns what a person should look at in topic files, a bounded number."""
+        return self.installer.problems()
+
     def statistics(self) -> dict[str, Any]:
         """Returns what the memory is doing, for `status`."""
         night = self._night.next if self._night is not None else None
@@ -437,13 +467,15 @@ def _open_shelf(root: Path, count: Callable[[str], int]) -> Shelf:
     try:
         archive = Archive(workspace)
         index = Index.open(workspace.root / ".turnmark" / "index.db")
+        bases = Bases.open(workspace.root / BASES_FILE)
     except BaseException:
         workspace.close()
         raise
-    return Shelf(workspace, archive, index, count)
+    return Shelf(workspace, archive, index, count, bases)
 
 
 def _close_shelf(shelf: Shelf) -> None:
+    shelf.bases.close()
     shelf.index.close()
     shelf.archive.close()
     shelf.workspace.close()

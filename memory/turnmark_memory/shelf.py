@@ -15,6 +15,7 @@ import structlog
 from turnmark_events.errors import Refused, Unavailable
 from turnmark_memory.archive import Archive, ArchivedTurn, SourceLine
 from turnmark_memory.backlinks import links_of
+from turnmark_memory.bases import Bases
 from turnmark_memory.footnotes import definition
 from turnmark_memory.index import Index
 from turnmark_memory.index_schema import BlockDoc, TopicDoc, TurnDoc
@@ -22,7 +23,7 @@ from turnmark_memory.model import Evidence, ShownBlock
 from turnmark_memory.topic import Block, Topic, block_hash
 from turnmark_memory.topic_format import parse
 from turnmark_memory.topic_path import CORE
-from turnmark_memory.workspace import Workspace
+from turnmark_memory.workspace import BASES_FILE, Workspace
 
 log = structlog.get_logger(__name__)
 
@@ -33,11 +34,17 @@ class Shelf:
     """Reads topics and blocks; keeps the index in step with them."""
 
     def __init__(
-        self, workspace: Workspace, archive: Archive, index: Index, count: Callable[[str], int]
+        self,
+        workspace: Workspace,
+        archive: Archive,
+        index: Index,
+        count: Callable[[str], int],
+        bases: Bases | None = None,
     ) -> None:
         self.workspace = workspace
         self.archive = archive
         self.index = index
+        self.bases = bases or Bases.open(workspace.root / BASES_FILE)
         self._count = count
         self._stale_days: set[int] = set()
 
@@ -50,9 +57,31 @@ class Shelf:
         """
         return self.workspace.tree.read(self.workspace.topic_file(topic))
 
-    def load(self, topic: str) -> Topic | None:
-        """Returns a topic as it stands in its file."""
+    def opened(self, topic: str) -> tuple[bytes | None, Topic | None]:
+        """Returns what memory has seen of a topic's file, and how it reads it.
+
+        Where nothing was seen yet it is the file as it is; errors then as for `read`.
+        """
+        newest = self.bases.newest(topic)
+        if newest is not None:
+            return newest.content, None if newest.content is None else newest.as_topic()
         content = self.read(topic)
+        return content, None if content is None else parse(content)
+
+    def load(self, topic: str) -> Topic | None:
+        """Returns a topic as it stands in its file, with the ids that wait to be written there.
+
+        A file that can't be read is given as it was seen last, if it ever was.
+        """
+        newest = self.bases.newest(topic)
+        try:
+            content = self.read(topic)
+        except (Refused, Unavailable):
+            if newest is None or newest.content is None:
+                raise
+            return newest.as_topic()
+        if newest is not None and newest.content == content:
+            return None if content is None else newest.as_topic()
         return None if content is None else parse(content)
 
     def block(self, topic: str, block: str) -> Block | None:
@@ -61,9 +90,12 @@ class Shelf:
         return None if found is None else found.block(block)
 
     def shown(self, name: str) -> ShownBlock | None:
-        """Returns a block as a writer is shown it, None if it is gone or superseded."""
+        """Returns a block as a writer is shown it, None if it is gone or superseded.
+
+        One whose file can't be read now is not shown: no edit of it could be carried out.
+        """
         topic = self.index.where(name)
-        block = self.block(topic, name) if topic is not None else None
+        block = self.block(topic, name) if topic is not None and self._is_usable(topic) else None
         if topic is None or block is None or block.id is None or block.superseded_by is not None:
             return None
         return ShownBlock(
@@ -74,6 +106,14 @@ class Shelf:
             cites=block.cites,
             hash=block_hash(block),
         )
+
+    def _is_usable(self, topic: str) -> bool:
+        try:
+            self.read(topic)
+        except (Refused, Unavailable) as error:
+            log.info("topic_unusable", topic=topic, reason=error.message)
+            return False
+        return True
 
     def by_person(self, name: str) -> bool:
         """Tells whether a person wrote or reworded the block of that name."""
@@ -100,16 +140,17 @@ class Shelf:
             line=place.line,
         )
 
-    def shelve(self, topic: str, content: bytes | None) -> None:
-        """Brings the index in step with what a topic's file holds now.
+    def shelve(self, topic: str) -> None:
+        """Brings the index in step with what memory has seen of a topic's file.
 
         Notes the days on whose timeline something changed: see `take_stale_days`.
         """
         before = self.index.learnt_in(topic)
-        if content is None:
+        _, opened = self.opened(topic)
+        if opened is None:
             self.index.remove_topic(topic)
         else:
-            found = self._topic_doc(topic, parse(content), datetime.now(UTC))
+            found = self._topic_doc(topic, opened, datetime.now(UTC))
             self.index.set_topic(
                 topic,
                 found.about,
@@ -168,15 +209,17 @@ class Shelf:
         return (_turn_doc(place, turn) for place, turn in self.archive.scan())
 
     def _all_topics(self) -> Iterator[TopicDoc]:
-        for file in self.workspace.topics():
+        """Yields every topic as it was seen last, and those that nobody has looked at yet."""
+        saved = {file.topic: file.mtime_ns for file in self.workspace.topics()}
+        for topic in sorted({*saved, *self.bases.topics()}):
             try:
-                content = self.workspace.tree.read(file.path)
+                _, opened = self.opened(topic)
             except (Refused, Unavailable) as error:
-                log.warning("topic_unreadable", topic=file.topic, reason=error.message)
+                log.warning("topic_unreadable", topic=topic, reason=error.message)
                 continue
-            if content is not None:
-                saved = datetime.fromtimestamp(file.mtime_ns / 1e9, UTC)
-                yield self._topic_doc(file.topic, parse(content), saved)
+            if opened is not None:
+                at = datetime.fromtimestamp(saved.get(topic, 0) / 1e9, UTC)
+                yield self._topic_doc(topic, opened, at)
 
     def _topic_doc(self, topic: str, found: Topic, updated_at: datetime) -> TopicDoc:
         text = "".join(part.raw for part in found.segments)

@@ -8,6 +8,7 @@ a model gives becomes a path unchanged unless it is harmless on every common fil
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import secrets
@@ -38,6 +39,7 @@ REVISIONS = f"{PRIVATE}/revisions"
 TOPICS = "topics"
 SOURCES = "sources"
 REVISION_FILE = f"{PRIVATE}/revision.json"
+BASES_FILE = f"{PRIVATE}/bases.db"
 _WORKSPACE_FILE = f"{PRIVATE}/workspace.json"
 _LOCK_FILE = f"{PRIVATE}/lock"
 _LAYOUT = (
@@ -174,9 +176,14 @@ class Workspace:
             path = f"{path}/{self._twin(path, name)}"
         return path
 
-    def topics(self) -> list[TopicFile]:
-        """Returns every topic file, sorted by topic; what is no regular file is skipped, logged."""
-        return sorted(self._topics_below(TOPICS), key=lambda found: found.topic)
+    def topics(self, folder: str = "") -> list[TopicFile]:
+        """Returns every topic file, or those in a folder such as `people`, sorted by topic.
+
+        What is no regular file is skipped and logged, and so is a folder that can't be listed;
+        one that isn't there is empty.
+        """
+        below = f"{TOPICS}/{folder}" if folder else TOPICS
+        return sorted(self._topics_below(below), key=lambda found: found.topic)
 
     def source_file(self, agent: str, session: str) -> str:
         """Returns the relative path of a session's archive; any strings will do."""
@@ -195,7 +202,13 @@ class Workspace:
                     yield f"{SOURCES}/{agent}/{name}", status
 
     def _topics_below(self, folder: str) -> Iterator[TopicFile]:
-        for name, found in self._entries(folder):
+        try:
+            entries = list(self._entries(folder))
+        except (Refused, Unavailable) as error:
+            if error.facts.get("errno") != errno.ENOENT:
+                log.warning("topics_not_listed", folder=folder, reason=error.message)
+            return
+        for name, found in entries:
             path = f"{folder}/{name}"
             if name.startswith("."):
                 continue

@@ -17,6 +17,7 @@ from typing import Any
 import apsw
 
 from turnmark_memory.archive import Archive
+from turnmark_memory.bases import Bases
 from turnmark_memory.core_page import render_core
 from turnmark_memory.index import Index
 from turnmark_memory.shelf import Shelf
@@ -184,9 +185,11 @@ def _copied_shelf(root: Path, count: Callable[[str], int]) -> Iterator[Shelf]:
         workspace = Workspace.open(copy)
         archive = Archive(workspace)
         index = Index.open(copy / ".turnmark" / "index.db")
+        bases = Bases.open(copy / ".turnmark" / "bases.db")
         try:
-            yield Shelf(workspace, archive, index, count)
+            yield Shelf(workspace, archive, index, count, bases)
         finally:
+            bases.close()
             index.close()
             archive.close()
             workspace.close()

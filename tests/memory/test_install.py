@@ -110,6 +110,7 @@ async def test_keeps_what_a_person_saved_between_compose_and_exchange(
 
         def hook(name: str) -> None:
             if name == "install.manifest":
+                monkeypatch.setattr(failpoints, "hook", None)
                 text = file.read_text().replace("fact m1", "fact m1 as I put it")
                 lines = [line for line in text.splitlines() if not line.startswith("fact m2")]
                 file.write_text("\r\n".join([*lines, "", "My own words.", ""]))
