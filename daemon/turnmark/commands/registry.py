@@ -26,6 +26,9 @@ _COMMANDS = {
     "topics": ("topics", "list the topics"),
     "organize": ("organize", "tidy memory now, as every night"),
     "watch": ("watch", "print events as they happen"),
+    "backup": ("backup", "copy state and memory to a directory, while the daemon runs"),
+    "restore": ("restore", "put a backup in place, while no daemon runs"),
+    "doctor": ("doctor", "prove what can be proved on disk; say what is wrong, repair it"),
     "setup": ("setup", "configure the service or an agent; says what it changes, can be undone"),
     "hook": ("hook", "what an agent's hooks run: prints memory in time, or nothing"),
 }
