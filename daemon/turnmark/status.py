@@ -121,6 +121,11 @@ def _what_to_do(
             f"{counts.parked} turns could not be written and are parked; `turnmark owed` lists "
             "them, `turnmark flush` tries them again."
         )
+    if statistics["twin"] is not None:
+        advice.append(
+            f"The workspace is at two places, here and at {statistics['twin']}: what is written in "
+            "one is missing in the other. `turnmark doctor` says what to do."
+        )
     if statistics["counter"] == "estimate":
         advice.append(
             "Tokens are estimated, never too low: tiktoken's vocabulary is missing. Install "

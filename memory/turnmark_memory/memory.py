@@ -56,6 +56,7 @@ from turnmark_memory.showing import Shown, show
 from turnmark_memory.taking_back import TakingBack
 from turnmark_memory.topic_listing import TopicList, list_topics
 from turnmark_memory.undoing import Undoing, Undone
+from turnmark_memory.whereabouts import note_place
 from turnmark_memory.worker import Worker
 from turnmark_memory.workspace import (
     BASES_FILE,
@@ -148,6 +149,7 @@ class Memory:
         self._night: NightClock | None = None
         self._organizing = anyio.Lock()
         self._tasks: anyio.abc.TaskGroup | None = None
+        self._twin: str | None = None
 
     @classmethod
     async def open(
@@ -188,6 +190,7 @@ class Memory:
         await self.installer.roll_forward(installs)
         failpoint("start.rolled_forward")
         await self._check_revision()
+        await self._look_for_a_twin()
         await self._begin_nights()
         revision = await self._store.read(lambda db: workspace_revision(db, self.key))
         index = self._shelf.index
@@ -197,6 +200,14 @@ class Memory:
         await self._edits.rescan()
         await self.installer.rebuild_timeline(whole=behind)
         await self.installer.rebuild_core()
+
+    async def _look_for_a_twin(self) -> None:
+        """Notes where the workspace is, and says so if its id is at another place too (law 5)."""
+        root = self._shelf.workspace.root
+        others = await self._store.write(lambda tx: note_place(tx.db, self.workspace, root))
+        self._twin = str(others[0]) if others else None
+        if self._twin is not None:
+            log.warning("workspace_at_two_places", workspace=self.workspace, also=self._twin)
 
     async def _begin_nights(self) -> None:
         """Lets a new workspace begin with the next night: it has missed none."""
@@ -449,6 +460,7 @@ class Memory:
         return {
             "workspace": self.workspace,
             "path": str(self._shelf.workspace.root),
+            "twin": self._twin,
             "writer": self._writer.name,
             "counter": self._counter,
             "installs": self.installer.installs,
