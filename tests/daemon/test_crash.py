@@ -431,3 +431,86 @@ async def test_keeps_what_clients_were_told_through_many_kills() -> None:
     while seed < 1_060 or time.monotonic() < end:
         await _kill_among_eight(seed)
         seed += 1
+
+
+@pytest.mark.parametrize(
+    "failpoint",
+    ["erase.forgotten", "erase.slice", "install.journalled=kill@2", "install.settled=kill@2"],
+)
+async def test_ends_a_forgetting_that_died_in_the_middle(failpoint: str) -> None:
+    """A deleted session's words are in no file after the restart, whoever asks or does not."""
+    with daemon_place(idle_minutes=60) as place:
+        place.start(failpoint=_term(failpoint))
+        with anyio.fail_after(40), pytest.raises(ConnectionLost):
+            await _keep_and_delete(place)
+        assert place.wait_end() == -signal.SIGKILL
+        place.start()
+        with anyio.fail_after(40):
+            async with place.connect() as memory:
+                await memory.append("other", role="user", text="My bank is called Sparebanken.")
+                await memory.flush()
+                assert await memory.recall("Which school does Ida go to?", kinds=["block"]) == []
+        place.stop()
+        files = [file for file in place.root.rglob("*") if file.is_file() and file.name != "log"]
+        left = [str(file) for file in files if b"Foz" in file.read_bytes()]
+        assert left == []
+        assert store_faults(place.state / "sessions.db") == []
+        assert workspace_faults(place.workspace, load_counter().count) == []
+
+
+async def _keep_and_delete(place: DaemonPlace) -> None:
+    async with place.connect() as memory:
+        await memory.append("gone", role="user", text="My daughter Ida goes to the school at Foz.")
+        await memory.flush()
+        await memory.delete("gone")
+
+
+@pytest.mark.parametrize("failpoint", ["import.begun", "import.placed"])
+async def test_takes_an_import_again_that_died_in_the_middle(
+    place: DaemonPlace, failpoint: str
+) -> None:
+    """The same lines sent again complete it; every turn is there and written once."""
+    talk = Talk()
+    place.start()
+    with anyio.fail_after(40):
+        async with place.connect() as memory:
+            await talk.go_on(memory)
+            lines = [line async for line in memory.export("porto")]
+    place.stop()
+    with daemon_place(idle_minutes=60) as there:
+        there.start(failpoint=_term(failpoint))
+        with anyio.fail_after(40), pytest.raises(ConnectionLost):
+            await _bring(there, lines)
+        assert there.wait_end() == -signal.SIGKILL
+        there.start()
+        with anyio.fail_after(40):
+            await _bring(there, lines)
+            async with there.connect() as memory:
+                shown = await memory.show_session("porto")
+                assert len(shown["branches"]) == 2
+                await memory.flush(backlog=True)
+                assert (await memory.owed())["turns"] == 0
+        there.stop()
+        _assert_sound(there)
+
+
+async def _bring(place: DaemonPlace, lines: list[str]) -> None:
+    async with place.connect() as memory:
+        await memory.import_lines(lines)
+
+
+@pytest.mark.parametrize("failpoint", ["night.flushed", "night.rendered", "night.said"])
+async def test_loses_nothing_when_a_night_dies(place: DaemonPlace, failpoint: str) -> None:
+    """What the night wrote stands; what it did not is done after the restart."""
+    talk = Talk()
+    place.start(failpoint=_term(failpoint))
+    with anyio.fail_after(40), pytest.raises(ConnectionLost):
+        await _talk_and_organize(place, talk)
+    assert place.wait_end() == -signal.SIGKILL
+    await _live_on(place, talk)
+
+
+async def _talk_and_organize(place: DaemonPlace, talk: Talk) -> None:
+    async with place.connect() as memory:
+        await talk.go_on(memory)
+        await memory.organize()

@@ -6,6 +6,7 @@ disk and ask no daemon: open them only where nobody writes.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections import Counter
@@ -179,7 +180,7 @@ def workspace_faults(
 
 @contextmanager
 def _copied_shelf(root: Path, count: Callable[[str], int]) -> Iterator[Shelf]:
-    with tempfile.TemporaryDirectory(prefix="tm-check-") as made:
+    with tempfile.TemporaryDirectory(prefix="tm-check-", dir=_quick_place()) as made:
         copy = Path(made) / "memory"
         shutil.copytree(root, copy, symlinks=True)
         workspace = Workspace.open(copy)
@@ -193,6 +194,11 @@ def _copied_shelf(root: Path, count: Callable[[str], int]) -> Iterator[Shelf]:
             index.close()
             archive.close()
             workspace.close()
+
+
+def _quick_place() -> str | None:
+    """Returns a directory in memory where there is one: nothing here has to last."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def _staging_faults(root: Path) -> Iterator[str]:
