@@ -4,9 +4,10 @@ An undo is a revision like any other (`undo of 12`) and can be undone. Where a t
 as the revision left it, it gets the bytes back that it had before; elsewhere each block's line goes
 back alone, and every other byte, a person's edits since included, stays.
 
-What keeps a block from being taken back: a later change of its line or place; a block that it
-superseded, or a link or pin, that would be left pointing at nothing; words that were forgotten, or
-that rest only on turns which were taken back: those never return through an undo.
+What keeps a block from being taken back: a later change of its line or place; where other
+revisions followed, a block that it superseded, or a link or pin, that would be left pointing at
+nothing; words that were forgotten, or that rest only on turns which were taken back: those never
+return through an undo.
 
 Turns whose last block goes are parked as removed, as if a person had removed it by hand: they were
 dealt with, and somebody said that they don't want the result. Undoing the undo takes them out of
@@ -126,6 +127,8 @@ class _Undo:
         left = {change.block for change in record.changes if change.new is None}
         came = {change.block for change in record.changes if change.old is None}
         self._moved = left & came
+        stamp = shelf.workspace.revision()
+        self._is_newest = isinstance(stamp, RevisionStamp) and stamp.revision == record.revision
         self._blocked: dict[Place, str] = {}
 
     def carry_out(self, *, force: bool) -> Applied:
@@ -245,8 +248,9 @@ class _Undo:
             holder = self._index.block(change.block)
             if holder is not None and holder.block in stay:
                 return f"is part of {holder.block}, which stays"
-        goes = change.old is None and change.block not in self._moved
-        return self._rested_on(change.block) if goes else None
+        if change.old is not None or change.block in self._moved or self._is_newest:
+            return None
+        return self._rested_on(change.block)
 
     def _rested_on(self, block: str) -> str | None:
         """Returns what would be left pointing at a block that goes, None if nothing would."""

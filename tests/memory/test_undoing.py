@@ -19,8 +19,27 @@ from turnmark_session_store.requests import Rewind, SessionRef
 pytestmark = pytest.mark.anyio
 
 
+def _step(kind: str, *picks: int) -> Step:
+    one, two, three = picks
+    return Step(kind=kind, picks=(one, two, three))
+
+
+_MOVED_AND_MERGED = [
+    _step("add", 0, 0, 1),
+    _step("add", 1, 0, 2),
+    _step("link", 2, 0, 1),
+    _step("link", 2, 1, 1),
+    _step("move", 0, 1, 1),
+    _step("merge", 0, 1, 2),
+]
+
+
+_LINK_BEFORE_THE_REMOVAL = [_step("add", 0, 0, 0), _step("link", 0, 0, 0), _step("retire", 0, 0, 0)]
+
+
 @settings(max_examples=40, deadline=None)
 @given(steps(most=8))
+@example(_LINK_BEFORE_THE_REMOVAL)
 def test_undo_of_the_last_revision_gives_every_file_its_bytes_back(taken: list[Step]) -> None:
     """Topics, core page and timeline; and undoing the undo gives the later bytes back."""
     anyio.run(partial(_undo_each, taken))
@@ -40,21 +59,6 @@ async def _undo_each(taken: list[Step]) -> None:
             await hand.undo(undone.revision)
             assert seen(work.root) == after
         await _check_derived(work)
-
-
-def _step(kind: str, *picks: int) -> Step:
-    one, two, three = picks
-    return Step(kind=kind, picks=(one, two, three))
-
-
-_MOVED_AND_MERGED = [
-    _step("add", 0, 0, 1),
-    _step("add", 1, 0, 2),
-    _step("link", 2, 0, 1),
-    _step("link", 2, 1, 1),
-    _step("move", 0, 1, 1),
-    _step("merge", 0, 1, 2),
-]
 
 
 @settings(max_examples=40, deadline=None)
