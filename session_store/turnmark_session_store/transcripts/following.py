@@ -108,13 +108,25 @@ class Followed:
                 latest = names[key] = _next_wording(key, known.latest)
                 origins[latest] = key
                 turns.append(_superseding(one, latest, known.latest))
-        renamed = _renamed(read, names)
+        renamed = _renamed(self._with_origin(read), names)
         return Work(
             read=renamed,
             turns=tuple(_behind(turn, names) for turn in turns),
             origins=origins,
             more_tips=tuple(latest for latest in origins if latest not in renamed.tips),
         )
+
+    def _with_origin(self, read: ReadSession) -> ReadSession:
+        """Leaves out a fork point that the session itself said first.
+
+        While a fork's file is being copied it has nothing of its own yet, and looks like the
+        origin.
+        """
+        point = read.forked_from
+        known = self.stored.get(point.turn or "") if point is not None else None
+        if known is None or known.session != read.session:
+            return read
+        return msgspec.structs.replace(read, forked_from=None)
 
     def _replaced(self, standing: Standing) -> dict[str, str]:
         """Maps records to the turn in the store whose place they take."""

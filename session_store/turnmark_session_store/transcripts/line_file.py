@@ -195,8 +195,11 @@ class LineFile:
         return position, last_start
 
     def _torn_line_ended(self, file: BinaryIO, position: int, size: int) -> bool:
-        """Looks for the end of a torn line in what is new: a long one costs its length once."""
-        if self._searched <= position:
+        """Looks for the end of a torn line; of a long one in what is new, so that it costs little.
+
+        A short one is looked through each time: its writer may have cut it and begun anew.
+        """
+        if self._searched - position <= _SEARCHED_BYTES or self._searched > size:
             return True
         file.seek(self._searched)
         while self._searched < size:

@@ -183,6 +183,7 @@ class TranscriptTail:
         dirty, self._dirty = self._dirty, set()
         found = await anyio.to_thread.run_sync(self._found_among, dirty)
         for file in found:
+            self._root_is_there = True
             self._note(file)
             self._changed[file.session] = None
 

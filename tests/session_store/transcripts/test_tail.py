@@ -1,0 +1,588 @@
+"""Tests of `session_store/transcripts/tail.py`: what is followed is what an import would give."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from session_store.stage import WORKSPACE
+from session_store.transcripts.claude_records import (
+    SESSION,
+    Record,
+    answer,
+    call,
+    hook,
+    result,
+    row,
+    thought,
+    user,
+    write,
+)
+from session_store.transcripts.live_sessions import Recording, interleaved, torn
+from session_store.transcripts.tailing import (
+    HASTY,
+    IMPATIENT,
+    PATIENT,
+    Tailed,
+    append,
+    differences,
+    import_files,
+    imported,
+)
+from turnmark_session_store.backlog import park_backlog
+from turnmark_session_store.marks import workspace_key
+from turnmark_session_store.model import TurnIn
+from turnmark_session_store.queries import rows_of
+from turnmark_session_store.requests import AppendTurns, OpenSession
+from turnmark_session_store.transaction import Transaction
+
+pytestmark = pytest.mark.anyio
+DATA = Path(__file__).resolve().parents[2] / "data" / "claude-code"
+OTHER = "5e55107a-0000-4000-8000-000000000002"
+# More with `SEEDS=400 pytest -k comes_to`.
+SEEDS = int(os.environ.get("SEEDS", "12"))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A directory of projects."""
+    made = tmp_path / "projects"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture
+def file(root: Path) -> Path:
+    """Where the session of the made-up records is written."""
+    return root / "-home-robin-demo" / f"{SESSION}.jsonl"
+
+
+@pytest.fixture
+async def tailed(root: Path, place: Path) -> AsyncIterator[Tailed]:
+    """A store and a tail that waits long for everything."""
+    async with Tailed(place / "sessions.db", root) as made:
+        yield made
+
+
+def lines(*records: Record) -> bytes:
+    """Records as the program writes them."""
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+
+def file_stat(path: Path) -> os.stat_result:
+    """What the file system says of a file."""
+    return path.stat()
+
+
+def put(new: Path, path: Path) -> None:
+    """Renames a file over another."""
+    new.rename(path)
+
+
+def remove(path: Path) -> None:
+    """Deletes a file."""
+    path.unlink()
+
+
+async def ids(tailed: Tailed) -> list[str]:
+    """The ids of the live turns, in the order in which they were appended."""
+    return list((await tailed.dag())["turns"])
+
+
+TALK = (
+    user("u1", None, 0, "I live in Bergen."),
+    answer("a1", "u1", 1, thought(), response="m1"),
+    answer("a2", "a1", 2, "Noted.", response="m1"),
+    answer("a3", "a2", 3, call("t1"), response="m1"),
+    result("r1", "a3", 4, "t1"),
+    answer("a4", "r1", 5, "Done.", response="m2"),
+    hook("s1", "a4", 6),
+    user("u2", "s1", 7, "我喜欢咖啡。"),
+    answer("a5", "u2", 8, "好的。"),
+    hook("s2", "a5", 9),
+)
+
+
+# The whole.
+
+
+@pytest.mark.parametrize("order", ["as written", "files at random"])
+@pytest.mark.parametrize("seed", range(SEEDS))
+async def test_comes_to_what_an_import_of_the_finished_files_gives(
+    root: Path, place: Path, tmp_path: Path, seed: int, order: str
+) -> None:
+    """Cut anywhere, looked at any time, begun anew any time."""
+    chance = random.Random(f"{seed} {order}")
+    recording = Recording(chance)
+    recording.play(chance.randint(1, 14))
+    whole = await imported(place / "i.db", recording.write_to(tmp_path / "finished"))
+    pieces = torn(chance, recording.written)
+    if order != "as written":
+        pieces = interleaved(chance, pieces)
+    async with Tailed(place / "a.db", root) as tailed:
+        for path, data in pieces:
+            append(root / path, data)
+            if chance.random() < 0.4:
+                await tailed.settle(root / path)
+            if chance.random() < 0.03:
+                tailed.renew(chance.choice((PATIENT, HASTY)))
+        tailed.renew(IMPATIENT)
+        await tailed.settle()
+        assert differences(await tailed.dag(), whole) == []
+        assert tailed.tail.status().last_error is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_follows_files_that_the_program_wrote(root: Path, place: Path, seed: int) -> None:
+    """Forks by SDK with their origin, a sub-agent, a chain of progress, cut at random."""
+    files = sorted(DATA.rglob("*.jsonl"))
+    whole = await imported(place / "i.db", files)
+    chance = random.Random(seed)
+    pieces = torn(chance, [(str(f.relative_to(DATA)), f.read_bytes()) for f in files] * 1)
+    async with Tailed(place / "a.db", root) as tailed:
+        for path, data in interleaved(chance, pieces):
+            append(root / path, data)
+            await tailed.settle(root / path)
+        tailed.renew(IMPATIENT)
+        await tailed.settle()
+        assert differences(await tailed.dag(), whole) == []
+
+
+@pytest.mark.parametrize("first", ["import", "tail"])
+async def test_what_is_imported_as_well_is_there_once(
+    tailed: Tailed, file: Path, first: str
+) -> None:
+    """Whichever comes first, the other adds nothing and moves nothing."""
+    append(file, lines(*TALK))
+    if first == "import":
+        await import_files(tailed.stage, [file])
+    await tailed.settle()
+    seq, whole = tailed.stage.seq, await tailed.dag()
+    if first == "tail":
+        await import_files(tailed.stage, [file])
+    else:
+        tailed.renew(PATIENT)
+        await tailed.settle()
+    assert differences(await tailed.dag(), whole) == []
+    assert tailed.stage.seq == seq
+    assert len(whole["turns"]) == 5
+
+
+async def test_a_second_reading_says_nothing_new(tailed: Tailed, file: Path) -> None:
+    """Row 26: after a restart, and by a tail that lost its checkpoints, no event is said."""
+    append(file, lines(*TALK))
+    await tailed.settle()
+    seq = tailed.stage.seq
+    tailed.renew(PATIENT)
+    await tailed.settle(file)
+    await tailed.stage.store.write(lambda tx: tx.execute("DELETE FROM transcript_file"))
+    tailed.renew(PATIENT)
+    await tailed.settle()
+    assert tailed.stage.seq == seq
+
+
+async def test_a_finished_file_is_not_opened_again(tailed: Tailed, file: Path) -> None:
+    """The checkpoint covers it: a new tail has nothing to read, and nothing in memory."""
+    append(file, lines(*TALK))
+    await tailed.settle()
+    before = file_stat(file)
+    tailed.renew(PATIENT)
+    await tailed.settle()
+    status = tailed.tail.status()
+    assert (status.state, status.files, status.last_error) == ("following", 1, None)
+    assert (status.bytes_done, status.bytes_total) == (before.st_size, before.st_size)
+    assert tailed.tail._followed == {}
+    assert file_stat(file).st_atime_ns == before.st_atime_ns
+
+
+# When a turn is given.
+
+
+async def test_gives_a_prompt_at_once_and_its_answer_when_it_is_over(
+    tailed: Tailed, file: Path
+) -> None:
+    """The answer waits for a record that says that it is over."""
+    given = []
+    for record in TALK:
+        append(file, lines(record))
+        await tailed.settle(file)
+        given.append(len(await ids(tailed)))
+    # u1, then a2 with the response a4 that follows it, a4 with the hook behind it, u2, a5.
+    assert given == [1, 1, 1, 1, 1, 2, 3, 4, 4, 5]
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        user("u2", "a1", 2, "Next"),
+        answer("b1", "a1", 2, call("t"), response="other"),
+        row("system", "d1", "a1", 2, subtype="turn_duration", durationMs=4),
+    ],
+    ids=["prompt", "response", "duration"],
+)
+async def test_what_ends_a_response(tailed: Tailed, file: Path, last: Record) -> None:
+    """A prompt, another response, the note of how long it took."""
+    append(file, lines(user("u1", None, 0, "Hi"), answer("a1", "u1", 1, "Hello")))
+    await tailed.settle(file)
+    assert await ids(tailed) == ["u1"]
+    append(file, lines(last))
+    await tailed.settle(file)
+    assert (await ids(tailed))[:2] == ["u1", "a1"]
+
+
+async def test_a_stop_reason_ends_a_response_at_once(tailed: Tailed, file: Path) -> None:
+    """Nothing has to follow."""
+    ended = answer("a1", "u1", 1, "Hello")
+    ended["message"]["stop_reason"] = "end_turn"
+    append(file, lines(user("u1", None, 0, "Hi"), ended))
+    await tailed.settle(file)
+    assert await ids(tailed) == ["u1", "a1"]
+
+
+async def test_silence_ends_a_response(tailed: Tailed, file: Path) -> None:
+    """Most responses say nothing about their end; the deadline is the file's, not a tick."""
+    append(file, lines(user("u1", None, 0, "Hi"), answer("a1", "u1", 1, "Hello")))
+    await tailed.settle(file)
+    assert (await ids(tailed), tailed.tail.status().held) == (["u1"], 1)
+    os.utime(file, (0, 0))
+    await tailed.settle(file)
+    assert (await ids(tailed), tailed.tail.status().held) == (["u1", "a1"], 0)
+
+
+async def test_snapshots_that_come_late_take_the_place_of_the_earlier(
+    root: Path, file: Path, place: Path
+) -> None:
+    """What was given as a turn is retired, so that the words are live once."""
+    grown = [answer(f"a{n}", "u1", n, "Hello there, Robin"[: 6 * n], response="m") for n in (1, 2)]
+    after = (*grown, user("u2", "a2", 4, "Bye"))
+    whole = await imported(place / "i.db", [write(place / f"{SESSION}.jsonl", [TALK[0], *after])])
+    async with Tailed(place / "a.db", root, HASTY) as tailed:
+        for record in (TALK[0], *after):
+            append(file, lines(record))
+            await tailed.settle(file)
+        assert differences(await tailed.dag(), whole) == []
+        assert await ids(tailed) == ["u1", "a2", "u2"]
+
+
+async def test_an_orphan_waits_for_its_parent(tailed: Tailed, file: Path) -> None:
+    """A child may be written before its parent."""
+    append(file, lines(user("u1", None, 0, "One"), user("u2", "p1", 2, "Two")))
+    await tailed.settle(file)
+    assert await ids(tailed) == ["u1"]
+    append(file, lines(row("progress", "p1", "u1", 1, data={"type": "x"})))
+    await tailed.settle(file)
+    assert (await tailed.dag())["turns"]["u2"][0] == "u1"
+
+
+async def test_an_orphan_becomes_a_root_in_the_end(tailed: Tailed, file: Path) -> None:
+    """It is said that it lost what was before it."""
+    append(file, lines(user("u1", None, 0, "One"), user("u2", "nowhere", 2, "Two")))
+    await tailed.settle(file)
+    tailed.renew(IMPATIENT)
+    await tailed.settle()
+    above, *_, lost, _caller = (await tailed.dag())["turns"]["u2"]
+    assert (above, lost) == (None, 1)
+
+
+# Files and what becomes of them.
+
+
+async def test_a_torn_line_is_whole_or_nothing(tailed: Tailed, file: Path) -> None:
+    """Rows 20, 22, 24 and 25: also across a restart."""
+    data = lines(*TALK[:1])
+    append(file, data[:-1])
+    await tailed.settle(file)
+    assert await ids(tailed) == []
+    tailed.renew(PATIENT)
+    append(file, b"\n" + data[:5])
+    await tailed.settle(file)
+    assert await ids(tailed) == ["u1"]
+
+
+async def test_a_last_line_that_never_ended_is_taken_when_its_writer_is_gone(
+    tailed: Tailed, file: Path, place: Path
+) -> None:
+    """As an import would; what comes behind it later is no second turn."""
+    append(file, lines(*TALK)[:-1])
+    whole = await imported(place / "i.db", [file])
+    os.utime(file, (0, 0))
+    await tailed.settle()
+    assert differences(await tailed.dag(), whole) == []
+    append(file, b"\n" + lines(user("u3", "s2", 10, "Bye")))
+    await tailed.settle(file)
+    assert (await ids(tailed))[-2:] == ["a5", "u3"]
+
+
+async def test_bad_bytes_cost_a_line_and_are_counted(tailed: Tailed, file: Path) -> None:
+    """Rows 4, 5, 19: what follows them is read."""
+    append(
+        file, lines(TALK[0]) + b"\0" * 9_000 + b"\n{\xff\n" + lines(user("u2", "u1", 3, "\ud83d"))
+    )
+    await tailed.settle(file)
+    assert await ids(tailed) == ["u1", "u2"]
+    assert tailed.tail.status().unread == 2
+
+
+@pytest.mark.parametrize("how", ["cut", "replaced", "gone"])
+async def test_what_was_said_stays_whatever_becomes_of_the_file(
+    tailed: Tailed, file: Path, how: str
+) -> None:
+    """Rows 21 and 27: absence takes nothing back, and what comes in its place is read."""
+    append(file, lines(*TALK))
+    await tailed.settle(file)
+    before = await ids(tailed)
+    if how == "cut":
+        os.truncate(file, len(lines(TALK[0])))
+    elif how == "replaced":
+        other = file.with_suffix(".new")
+        append(other, lines(TALK[0]) + b" " * 9_000 + b"\n")
+        put(other, file)
+    else:
+        remove(file)
+    await tailed.settle(file)
+    assert await ids(tailed) == before
+    append(file, lines(*TALK[: how == "gone"], user("u9", "u1", 20, "And tea")))
+    await tailed.settle(file)
+    dag = await tailed.dag()
+    assert list(dag["turns"]) == [*before, "u9"]
+    assert dag["turns"]["u9"][0] == "u1"
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_words_that_were_changed_in_place_take_the_place_of_the_old(
+    tailed: Tailed, file: Path, restarted: bool
+) -> None:
+    """The record keeps its id; its new wording is `<id>~2`, and what comes hangs from that."""
+    append(file, lines(*TALK[:1], user("u2", "u1", 3, "Tea")))
+    await tailed.settle(file)
+    if restarted:
+        tailed.renew(PATIENT)
+    for number, words in ((2, "Coffee"), (3, "Water")):
+        os.truncate(file, 0)
+        append(file, lines(*TALK[:1], user("u2", "u1", 3, words)))
+        await tailed.settle(file)
+        assert await ids(tailed) == ["u1", f"u2~{number}"]
+    append(file, lines(user("u3", "u2", 4, "Bye")))
+    await tailed.settle(file)
+    dag = await tailed.dag()
+    assert dag["turns"]["u3"][0] == "u2~3"
+    assert (dag["tips"], dag["heads"][0][1]) == ([(SESSION, "u3")], "u3")
+    seq = tailed.stage.seq
+    tailed.renew(PATIENT)
+    await tailed.settle(file)
+    assert tailed.stage.seq == seq
+
+
+async def test_a_renamed_folder_is_the_same_conversation(tailed: Tailed, file: Path) -> None:
+    """It is read again under its new name, and goes on there."""
+    append(file, lines(*TALK))
+    await tailed.settle(file)
+    seq = tailed.stage.seq
+    moved = file.parent.rename(file.parent.with_name("-home-robin-moved"))
+    await tailed.settle(file.parent, moved)
+    assert tailed.stage.seq == seq
+    append(moved / file.name, lines(user("u3", "s2", 20, "Bye")))
+    await tailed.settle(moved / file.name)
+    dag = await tailed.dag()
+    assert (len(dag["turns"]), dag["turns"]["u3"][0]) == (6, "a5")
+
+
+async def test_two_writers_of_one_file(tailed: Tailed, file: Path) -> None:
+    """Two windows on one conversation: their lines alternate, their branches stay apart."""
+    append(file, lines(TALK[0]))
+    for n in range(4):
+        for writer in ("x", "y"):
+            above = f"{writer}{n - 1}" if n else "u1"
+            append(file, lines(user(f"{writer}{n}", above, n + 1, f"{writer} says {n}")))
+            await tailed.settle(file)
+    dag = await tailed.dag()
+    assert dag["tips"] == [(SESSION, "x3"), (SESSION, "y3")]
+    assert (dag["turns"]["x3"][0], dag["turns"]["y0"][0]) == ("x2", "u1")
+
+
+async def test_what_can_not_be_read_is_said_and_keeps_nothing_else(
+    tailed: Tailed, file: Path
+) -> None:
+    """A sub-agent's file turned into a directory: its session is followed all the same."""
+    agent = file.with_suffix("") / "subagents" / "agent-a1.jsonl"
+    append(file, lines(TALK[0]))
+    append(agent, b"")
+    await tailed.settle()
+    agent.unlink()
+    agent.mkdir()
+    append(file, lines(user("u2", "u1", 1, "Tea")))
+    await tailed.settle(file)
+    assert await ids(tailed) == ["u1", "u2"]
+    assert str(agent) in str(tailed.tail.status().last_error)
+    agent.rmdir()
+    await tailed.settle(file)
+    assert tailed.tail.status().last_error is None
+
+
+# Forks and sub-agents.
+
+
+async def test_a_fork_by_copy_shares_its_beginning(tailed: Tailed, file: Path) -> None:
+    """Copied while the origin goes on, line by line."""
+    fork = file.with_name(f"{OTHER}.jsonl")
+    append(file, lines(*TALK))
+    await tailed.settle(file)
+    for index, record in enumerate(TALK):
+        append(fork, lines({**record, "sessionId": OTHER}))
+        if index == 4:
+            append(file, lines(user("u3", "s2", 20, "On with it")))
+        await tailed.settle(fork, file)
+    append(fork, lines(user("v3", "s2", 21, "Another way", sessionId=OTHER)))
+    await tailed.settle(fork)
+    dag = await tailed.dag()
+    assert len(dag["turns"]) == 7
+    assert dag["tips"] == [(SESSION, "u3"), (OTHER, "v3")]
+    origin = await tailed.stage.store.read(
+        lambda db: rows_of(
+            db,
+            "SELECT origin.name, turn.key FROM session JOIN session AS origin"
+            " ON origin.id = session.forked_from JOIN turn ON turn.id = session.forked_turn",
+        )
+    )
+    assert origin == [(SESSION, "a5")]
+
+
+async def test_a_sub_agents_task_waits_for_its_caller(tailed: Tailed, file: Path) -> None:
+    """Whichever file is seen first; the task is no person's words."""
+    agent = file.with_suffix("") / "subagents" / "agent-a1.jsonl"
+    side = {"isSidechain": True, "agentId": "a1"}
+    append(agent, lines(user("t1", None, 3, "Find it", **side)))
+    await tailed.settle(agent)
+    assert await ids(tailed) == []
+    append(file, lines(user("u1", None, 0, "Look"), answer("a1", "u1", 1, "I do.", response="m")))
+    append(file, lines(answer("a2", "a1", 2, call("c", "Task", prompt="Find it"), response="m")))
+    await tailed.settle(file)
+    assert await ids(tailed) == ["u1"], "the caller itself is held"
+    os.utime(file, (0, 0))
+    await tailed.settle(file)
+    dag = await tailed.dag()
+    assert dag["turns"]["t1"][-1] == "a1"
+    assert dag["turns"]["t1"][4] == 0, "not recordable"
+    assert {session for session, _ in dag["tips"]} == {SESSION, f"{SESSION}.agent-a1"}
+
+
+# What must not be read.
+
+
+async def test_a_project_that_is_off_is_not_followed(
+    root: Path, file: Path, place: Path, tmp_path: Path
+) -> None:
+    """Neither its turns nor its session come to the store; others do."""
+
+    def memory_for(project: str | None, session: str) -> Any:
+        return "off" if project == "/home/robin/secret" else "on"
+
+    secret = root / "-secret" / f"{OTHER}.jsonl"
+    async with Tailed(place / "a.db", root, memory_for=memory_for) as tailed:
+        append(
+            secret, lines(user("s1", None, 0, "Hush", cwd="/home/robin/secret", sessionId=OTHER))
+        )
+        append(file, lines(TALK[0]))
+        await tailed.settle()
+        append(secret, lines(user("s2", "s1", 1, "Hush!", cwd="/x", sessionId=OTHER)))
+        await tailed.settle(secret)
+        dag = await tailed.dag()
+    assert (list(dag["turns"]), [name for name, *_ in dag["heads"]]) == (["u1"], [SESSION])
+
+
+async def test_a_session_that_a_client_turned_off_stays_off(tailed: Tailed, file: Path) -> None:
+    """Its mode is the client's, and nothing of it is stored."""
+    asked = OpenSession(session=SESSION, agent="claude-code", memory="off")
+    await tailed.stage.store.open_session(asked)
+    append(file, lines(*TALK))
+    await tailed.settle()
+    assert await ids(tailed) == []
+    assert tailed.tail.status().last_error is None
+
+
+async def test_a_name_that_a_client_took_is_left_to_it(tailed: Tailed, file: Path) -> None:
+    """Its turns are of another namespace: the transcript is refused, with a reason, and no turn."""
+    turns = [TurnIn(role="user", text="mine", id="c1")]
+    await tailed.stage.store.append(AppendTurns(session=SESSION, turns=turns))
+    append(file, lines(*TALK))
+    await tailed.settle()
+    assert await ids(tailed) == ["c1"]
+    assert SESSION in str(tailed.tail.status().last_error)
+
+
+async def test_recalled_text_never_comes_back(tailed: Tailed, file: Path) -> None:
+    """Law 15: a hook put it in front of the prompt."""
+    recalled = "<turnmark-memory>Robin lives in Oslo.</turnmark-memory>\nWhere do I live?"
+    append(file, lines(user("u1", None, 0, recalled)))
+    await tailed.settle()
+    text = (await tailed.dag())["turns"]["u1"][3]
+    assert text.decode().strip() == "Where do I live?"
+
+
+# The backlog, and the first scan.
+
+
+async def test_turns_from_before_the_first_connection_can_be_held(
+    root: Path, file: Path, place: Path
+) -> None:
+    """They are stored and parked; what comes behind them is owed as ever."""
+
+    def hold(tx: Transaction, session: str, connected_ms: int) -> None:
+        park_backlog(tx, workspace_key(tx, WORKSPACE), session, connected_ms)
+
+    async with Tailed(place / "a.db", root, placed=hold) as tailed:
+        tailed.stage.clock.at_ms = 1_786_269_606_000  # ten o'clock and six seconds, that day
+        append(file, lines(*TALK))
+        await tailed.settle()
+        marks = await tailed.stage.store.read(
+            lambda db: rows_of(
+                db, "SELECT key, reason FROM mark JOIN turn ON turn.id = turn ORDER BY turn.id"
+            )
+        )
+        owed = await tailed.stage.owed()
+    assert marks == [("u1", "backlog"), ("a2", "backlog"), ("a4", "backlog")]
+    assert owed.turns == 5
+
+
+async def test_the_first_scan_begins_with_the_newest(tailed: Tailed, root: Path) -> None:
+    """And says how far it is."""
+    for n in range(3):
+        name = f"{SESSION[:-1]}{n}"
+        path = root / "-p" / f"{name}.jsonl"
+        append(path, lines(user(f"u{n}", None, n, f"Number {n}", sessionId=name)))
+        os.utime(path, (n, n))
+    assert tailed.tail.status().state == "scanning"
+    await tailed.settle()
+    assert await ids(tailed) == ["u2", "u1", "u0"]
+    assert tailed.tail.status().state == "following"
+    assert tailed.tail._followed == {}, "what is old is not kept in memory"
+
+
+async def test_a_root_may_come_late(root: Path, place: Path) -> None:
+    """Until then it waits; what comes with it is read."""
+    late = root / "later"
+    async with Tailed(place / "a.db", late) as tailed:
+        await tailed.settle()
+        assert tailed.tail.status().state == "waiting"
+        file = late / "-p" / f"{SESSION}.jsonl"
+        append(file, lines(TALK[0]))
+        await tailed.settle(late)
+        assert await ids(tailed) == ["u1"]
+        assert tailed.tail.status().state == "following"
+
+
+async def test_other_files_are_left_alone(tailed: Tailed, file: Path) -> None:
+    """Journals of workflows, notes, caches, and what lies outside."""
+    folder = file.with_suffix("")
+    append(folder / "subagents" / "workflows" / "w1" / "journal.jsonl", lines(TALK[0]))
+    append(file.parent / "sessions-index.json", b"{}")
+    append(file.with_suffix(".jsonl~"), lines(TALK[0]))
+    await tailed.settle()
+    await tailed.settle(Path("/"), file.parent.parent.parent)
+    assert (await ids(tailed), tailed.tail.status().files) == ([], 0)
