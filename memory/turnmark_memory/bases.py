@@ -256,6 +256,11 @@ class Bases:
             for topic, line, problem in self._all(sql, (limit,))
         ]
 
+    def unreadable(self) -> frozenset[str]:
+        """Returns the topics whose files could not be read when they were looked at last."""
+        rows = self._all("SELECT topic FROM warning WHERE line = 0", ())
+        return frozenset(str(topic) for (topic,) in rows)
+
     def scrub(self, names: Iterable[str]) -> int:
         """Drops all older contents of the topics in which a label or block id of `names` stood.
 

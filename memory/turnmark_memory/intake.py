@@ -95,8 +95,8 @@ class _Save:
 
     @property
     def has_news(self) -> bool:
-        """Tells whether later installs added what the file lacks."""
-        return self.is_stale and render(self.merged) != render(self.read)
+        """Tells whether later installs added what the file lacks, or it holds what was forgotten."""
+        return self.merged is not self.read and render(self.merged) != render(self.read)
 
     def is_understood(self, read: Topic, merged: Topic) -> None:
         """Takes the file with ids, and with what later installs added."""
@@ -164,6 +164,8 @@ class Intake:
         saves = _Batch(self._shelf, self._held)
         saves.add(topics, forced=forced)
         saves.complete()
+        for topic in sorted(saves.readable & self._bases.unreadable()):
+            self.inspect(topic)
         if not saves.saves:
             return None
         return self._taken_in(list(saves.saves.values()), revision, at)
@@ -318,6 +320,11 @@ class _Batch:
                 break
         for topic in sorted(self.saves):
             self._settle_doubles(self.saves[topic])
+
+    @property
+    def readable(self) -> frozenset[str]:
+        """The topics that were read and are as they were seen."""
+        return frozenset(self._looked - self._skipped - self.saves.keys())
 
     def _settled(self, topics: Sequence[str]) -> dict[str, bytes | None]:
         """Returns the bytes of files that nobody is writing to; one absence is waited out."""

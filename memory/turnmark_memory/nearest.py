@@ -8,6 +8,7 @@ came with an install was seen by whoever saves it. Only then what it lacks count
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from difflib import SequenceMatcher
 
 from turnmark_memory.bases import Base
@@ -42,9 +43,11 @@ def nearest(save: bytes, recent: Sequence[Base]) -> int:
     if held <= known and _was_offered(save, recent):
         return 0
 
+    own = held - known
+
     def unlikely(place: int) -> tuple[int, int, int]:
         signs = candidates[place]
-        return len((held & known) - signs), len(signs - held), place
+        return len((held & known) - signs), _removed(signs - held, own), place
 
     return min(candidates, key=unlikely)
 
@@ -56,6 +59,16 @@ def _possibly_stale(recent: Sequence[Base]) -> list[int]:
         return []
     older = range(max(1, install + 1), len(recent))
     return [place for place in older if recent[place].content is not None]
+
+
+def _removed(lost: AbstractSet[object], own: AbstractSet[object]) -> int:
+    """Returns how much of `lost` the save took out, and did not merely reword."""
+    words = [sign for sign in own if isinstance(sign, str)]
+    gone = [sign for sign in lost if isinstance(sign, str)]
+    ids = len(lost) - len(gone)
+    if max(len(words), len(gone)) > _COMPARED:
+        return len(lost)
+    return ids + sum(not any(_likeness(one, word) >= _ALIKE for word in words) for one in gone)
 
 
 def _was_offered(save: bytes, recent: Sequence[Base]) -> bool:
