@@ -43,6 +43,9 @@ PARAMS = {
     "memory.core": "",
     "memory.topics": "limit cursor",
     "memory.show": "ref",
+    "memory.remember": "text topic session turn pin",
+    "memory.history": "limit cursor",
+    "memory.undo": "revision force",
     "memory.organize": "wait uncited approve discard",
     "events.subscribe": "types session since policy",
     "status": "",
@@ -693,6 +696,56 @@ def test_lists_topics(turnmark: Shell, daemon: Daemon) -> None:
         == "people/dana  2       40               who Dana is"
     )
     assert turnmark("topics").out == "Memory has no topic yet.\n"
+
+
+def test_remembers_a_fact(turnmark: Shell, daemon: Daemon) -> None:
+    """From the command line or standard input; only what was said is sent."""
+    answer = {"block": "b-1", "topic": "people/user", "revision": 4}
+    daemon.answers["memory.remember"] = answer
+    assert turnmark("remember", "我住在波尔图。").out == "b-1 in people/user (revision 4)\n"
+    options = ["--topic", "people/x", "--session", "s", "--turn", "t", "--pin", "--json"]
+    assert turnmark("remember", "-", *options, stdin="I moved.\n".encode()).json == answer
+    assert daemon.params_of("memory.remember") == [
+        {"text": "我住在波尔图。"},
+        {"text": "I moved.", "topic": "people/x", "session": "s", "turn": "t", "pin": True},
+    ]
+
+
+def test_lists_revisions_newest_first(turnmark: Shell, daemon: Daemon) -> None:
+    """A line each, as many as asked for, over as many pages as it takes."""
+    revisions = [
+        {"revision": number, "at": AT, "cause": "edit: add", "blocks": ["b-1"], "topics": topics}
+        for number, topics in ((3, ["people/dana"]), (2, list("abcde")), (1, []))
+    ]
+    daemon.answers["memory.history"] = [
+        {"revisions": revisions[:2], "next": "c"},
+        {"revisions": revisions[2:]},
+        {"revisions": []},
+    ]
+    lines = turnmark("log", "-n", "0").out.splitlines()
+    assert [line.split()[0] for line in lines] == ["REVISION", "3", "2", "1"]
+    assert "people/dana" in lines[1]
+    assert lines[1].endswith("edit: add")
+    assert "a, b, c and 2 topics more" in lines[2]
+    assert turnmark("log").out == "Memory has no revision yet.\n"
+    assert turnmark("log", "-n", "-1").code == 2
+    daemon.answers["memory.history"] = [{"revisions": revisions, "next": "c"}]
+    assert turnmark("log", "-n", "2", "--json").json == {"revisions": revisions[:2]}
+
+
+def test_undoes_a_revision_and_says_what_came_of_it(turnmark: Shell, daemon: Daemon) -> None:
+    """The blocks are listed; a refusal exits 1 with its reasons."""
+    daemon.answers["memory.undo"] = {"revision": 5, "blocks": ["b-1", "b-2"]}
+    assert turnmark("undo", "3", "--force").out.splitlines() == [
+        "Revision 3 is taken back, as revision 5: 2 blocks.",
+        "b-1",
+        "b-2",
+    ]
+    daemon.answers["memory.undo"] = Refused("b-1 was changed since")
+    refused = turnmark("undo", "3")
+    assert refused.code == 1
+    assert "b-1 was changed since" in refused.err
+    assert daemon.params_of("memory.undo") == [{"revision": 3, "force": True}, {"revision": 3}]
 
 
 def test_begins_a_status_with_what_to_do(turnmark: Shell, daemon: Daemon) -> None:
