@@ -191,6 +191,7 @@ class Memory:
         failpoint("start.rolled_forward")
         await self._check_revision()
         await self._look_for_a_twin()
+        await self._store.write(lambda tx: _offer_to_new_writer(tx, self.key, self._writer.name))
         await self._begin_nights()
         revision = await self._store.read(lambda db: workspace_revision(db, self.key))
         index = self._shelf.index
@@ -491,6 +492,15 @@ def _close_shelf(shelf: Shelf) -> None:
     shelf.index.close()
     shelf.archive.close()
     shelf.workspace.close()
+
+
+def _offer_to_new_writer(tx: Transaction, key: int, writer: str) -> None:
+    """Offers turns that failed alone again, where another writer is configured since."""
+    tx.execute(
+        "UPDATE mark SET reason = 'rewrite', at_ms = ? WHERE workspace = ?"
+        " AND outcome = 'parked' AND reason = 'failed' AND writer <> ?",
+        (tx.at_ms, key, writer),
+    )
 
 
 def _reach(tx: Transaction, key: int, revision: int) -> None:

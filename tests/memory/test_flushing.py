@@ -173,3 +173,21 @@ async def test_loses_nothing_when_a_flush_is_cancelled() -> None:
         await work.quiet()
         assert len(work.scribe.batches) == 1
         assert (await work.flush()).left == 0
+
+
+async def test_offers_a_parked_turn_to_another_writer() -> None:
+    """The configuration changed: what failed alone is due again, without anybody asking."""
+    async with at_work() as work:
+        work.scribe.answer = poison = Poisoned("m1")
+        await work.say("s", "m1")
+        await work.flush()
+        await work.flush()
+        await work.silence()
+        await work.restart()
+        await work.quiet()
+        assert (await work.marks())["m1"] == ("parked", "failed")
+        work.scribe.name = "scribe/2"
+        poison.poison.clear()
+        await work.restart()
+        await work.wait_written("m1")
+        assert work.facts() == ["m1"]
