@@ -94,7 +94,7 @@ class Undoing:
                 f"There is no revision {revision} yet; `turnmark log` lists them.",
                 revision=revision,
             )
-        if not record.changes:
+        if not (record.changes or record.files):
             raise Refused(
                 f"revision {revision} changed no block ({record.cause}); there is nothing to take "
                 "back",
@@ -141,6 +141,14 @@ class _Undo:
             raise self._refusal(any_left=bool(wanted))
         before = {topic: self._sources.load(topic) for topic, _ in wanted}
         exact = {} if self._blocked else self._exact()
+        if not (wanted or exact):
+            number = self._record.revision
+            raise Refused(
+                f"revision {number} only arranged blocks, in files that were changed since; move "
+                "them by hand",
+                revision=number,
+                blocks=[],
+            )
         after = {topic: parse(content) for topic, content in exact.items() if content is not None}
         for (topic, _), change in reversed(wanted.items()):
             if topic not in exact:

@@ -35,11 +35,13 @@ _MOVED_AND_MERGED = [
 
 
 _LINK_BEFORE_THE_REMOVAL = [_step("add", 0, 0, 0), _step("link", 0, 0, 0), _step("retire", 0, 0, 0)]
+_MOVED_BY_A_LINE = [_step("add", 0, 0, 0), _step("move", 0, 0, 0)]
 
 
 @settings(max_examples=40, deadline=None)
 @given(steps(most=8))
 @example(_LINK_BEFORE_THE_REMOVAL)
+@example(_MOVED_BY_A_LINE)
 def test_undo_of_the_last_revision_gives_every_file_its_bytes_back(taken: list[Step]) -> None:
     """Topics, core page and timeline; and undoing the undo gives the later bytes back."""
     anyio.run(partial(_undo_each, taken))
