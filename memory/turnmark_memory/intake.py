@@ -95,7 +95,7 @@ class _Save:
 
     @property
     def has_news(self) -> bool:
-        """Tells whether later installs added what the file lacks, or it holds what was forgotten."""
+        """Tells whether installs added what the file lacks, or it holds what was forgotten."""
         return self.merged is not self.read and render(self.merged) != render(self.read)
 
     def is_understood(self, read: Topic, merged: Topic) -> None:

@@ -63,7 +63,7 @@ def with_paragraph(text: str, words: str) -> str:
 def id_of(text: str, words: str) -> str:
     found = re.search(rf"^{re.escape(words)}.*\^(b-[0-9a-f]+)$", text, re.MULTILINE)
     assert found is not None, text
-    return found[1]
+    return str(found[1])
 
 
 async def found(work: AtWork, query: str) -> list[str]:
@@ -477,7 +477,7 @@ async def test_forgets_with_the_older_texts() -> None:
         await written(work, "m2")
         shelf = work.memory._shelf
         opened = work.topic()
-        (label,) = [label for label in shelf.index.cites(id_of(opened, "fact m1"))]
+        (label,) = shelf.index.cites(id_of(opened, "fact m1"))
         assert any(b"fact m1" in (base.content or b"") for base in shelf.bases.recent(FACTS))
         turns = [key for (key,) in await work.rows("SELECT id FROM turn WHERE key = 'm1'")]
         await forget(work, turns)
