@@ -234,6 +234,13 @@ def _copy_workspace(source: Path, target: Path, progress: Progress, *, runs: boo
         _sync_directory(Path(directory))
 
 
+def _make_private(path: Path) -> None:
+    """Makes a directory and what is missing above it, all private: `mkdir` minds only the last."""
+    if not path.is_dir():
+        _make_private(path.parent)
+        path.mkdir(mode=_DIR_MODE)
+
+
 def _rank(name: str) -> tuple[int, str]:
     order = (REVISION_FILE, "sources/", "topics/")
     return next((i for i, begin in enumerate(order) if name.startswith(begin)), len(order)), name
@@ -264,7 +271,7 @@ def _left_out(name: str, *, runs: bool) -> bool:
 
 def _copy_file(source: Path, target: Path) -> None:
     """Copies one file whole: one that was exchanged while it was read is read again."""
-    target.parent.mkdir(mode=_DIR_MODE, parents=True, exist_ok=True)
+    _make_private(target.parent)
     for _ in range(_TRIES):
         try:
             with source.open("rb") as file, target.open("wb") as copy:
@@ -326,7 +333,7 @@ def _copy_back(source: Path, fresh: Places, places: Places, stack: ExitStack) ->
     """Fills the new directories, each locked before it gets its name."""
     for path in (fresh.state, fresh.workspace):
         shutil.rmtree(path, ignore_errors=True)
-        path.mkdir(mode=_DIR_MODE, parents=True)
+        _make_private(path)
     (fresh.workspace / PRIVATE).mkdir(mode=_DIR_MODE)
     stack.enter_context(hold_lock(fresh.state / _LOCK))
     stack.enter_context(hold_lock(fresh.workspace / PRIVATE / _LOCK))
@@ -374,7 +381,7 @@ def _beside(path: Path) -> Path:
 def _aside(path: Path, ending: str) -> Path | None:
     """Moves what is at `path` aside; returns where to, None where nothing worth keeping was."""
     if not path.exists():
-        path.parent.mkdir(mode=_DIR_MODE, parents=True, exist_ok=True)
+        _make_private(path.parent)
         return None
     if not _is_filled(path):
         shutil.rmtree(path)

@@ -156,6 +156,8 @@ def check_identity(db: apsw.Connection, seen: Looked) -> Finding:
 
 def check_revision(db: apsw.Connection, seen: Looked) -> Finding:
     """The files are of the revision that the marks rest on."""
+    if id_at(seen.root) is None:
+        return _ok("revision", "without an identity there is nothing to compare")
     known = revision_known(db, seen.root)
     if seen.revision == known:
         return _ok("revision", f"files and marks are of revision {known:,}")

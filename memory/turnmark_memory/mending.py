@@ -59,7 +59,7 @@ def mend(
             park_lost(tx, key, _lost(db, root) if name == id_at(root) else ())
             for name, key in workspace_keys(db).items()
         )
-    done += [f"freed {freed} claims of dead processes"] if freed else []
+    done += [f"freed {freed} claims and batches of dead processes"] if freed else []
     done += [f"parked {parked} turns as lost: they are offered again"] if parked else []
     if id_at(root) is not None:
         done += _rebuild(root, core_tokens=core_tokens, count=count)

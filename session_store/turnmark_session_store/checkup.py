@@ -302,14 +302,26 @@ def _since(db: apsw.Connection, tip: str) -> str:
 
 
 def free_claims(tx: Transaction) -> int:
-    """Ends what a dead process had under way; installs stay, to be finished by the next start."""
-    before = int(tx.value("SELECT count(*) FROM claim"))
+    """Ends what a dead process had under way; installs stay, to be finished by the next start.
+
+    Returns how many claims and batches that were.
+    """
+    before = _under_way(tx)
     for workspace in _workspaces(tx.db):
         take_over(tx, workspace)
     tx.execute(
         "DELETE FROM claim WHERE batch IN (SELECT id FROM batch WHERE closed_ms IS NOT NULL)"
     )
-    return before - int(tx.value("SELECT count(*) FROM claim"))
+    return before - _under_way(tx)
+
+
+def _under_way(tx: Transaction) -> int:
+    return int(
+        tx.value(
+            "SELECT (SELECT count(*) FROM claim)"
+            " + (SELECT count(*) FROM batch WHERE closed_ms IS NULL)"
+        )
+    )
 
 
 def park_lost(tx: Transaction, workspace: int, turns: Sequence[int] = ()) -> int:
