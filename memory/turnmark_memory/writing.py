@@ -55,10 +55,10 @@ _QUERY_CHARACTERS = 1_000
 _SIDE_BY_SIDE = 4
 """Writers at work at the same time; a model's endpoint rarely likes more."""
 
-_LINGER_SECONDS = 0.5
+_LINGER_SECONDS = 1.0
 """A finished answer waits for neighbours while one comes at least this often, ..."""
 
-_LONGEST_LINGER_SECONDS = 5.0
+_LONGEST_LINGER_SECONDS = 20.0
 """... but no longer than this in all."""
 
 _GROUP_LIMIT = 256
