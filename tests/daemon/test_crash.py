@@ -46,8 +46,11 @@ AFTER_ALL = ("core.rendered=kill@2", "core.replaced=kill@2")
 """The first visit is the start's: an empty page."""
 
 COMMITS = tuple(
-    f"store.{place}=kill@{visit}" for place in ("before_commit", "after_commit") for visit in (6, 9)
+    f"store.{place}=kill@{visit}"
+    for place in ("before_commit", "after_commit")
+    for visit in (10, 13)
 )
+"""More than a start commits by itself, fewer than with what is said and written after it."""
 
 SAID: tuple[tuple[str, str, str, str | None], ...] = (
     # session, id, words, after
