@@ -23,6 +23,8 @@ from turnmark.methods import Api, method_table
 from turnmark.notify import Notifier
 from turnmark.rpc.server import Server
 from turnmark.rpc.socket_path import check_socket_path
+from turnmark.transcripts import Transcripts
+from turnmark.watching import FileWatcher
 from turnmark_events.bus import Bus
 from turnmark_events.errors import Unavailable
 from turnmark_events.types import Event
@@ -69,6 +71,7 @@ class _Daemon:
         self.memory = memory
         self.bus = bus
         self.server: Server | None = None
+        self.transcripts: Transcripts | None = None
         self._ready_at = time.monotonic()
 
     def inspect(self) -> dict[str, Any]:
@@ -78,6 +81,7 @@ class _Daemon:
             "uptime_seconds": time.monotonic() - self._ready_at,
             "subscribers": list(self.bus.statistics().subscribers),
             "connections": connections,
+            "transcripts": {} if self.transcripts is None else self.transcripts.status(),
         }
 
 
@@ -96,6 +100,11 @@ async def _start(stack: AsyncExitStack, settings: Settings) -> _Daemon:
     tasks = await stack.enter_async_context(_tasks("worker and idle clock"))
     await tasks.start(memory.run, bus)
     tasks.start_soon(clock.run)
+    transcripts = Transcripts(settings, store, memory)
+    watcher = _watcher_of(memory, transcripts)
+    await tasks.start(watcher.run)
+    await tasks.start(transcripts.run)
+    daemon.transcripts = transcripts
     tasks.start_soon(store.erase_forgotten)
     tasks.start_soon(_trim_events, store, bus)
     api = Api(store, memory, settings.rules, daemon.inspect)
@@ -119,6 +128,21 @@ def _loaded_counter() -> TokenCounter:
     counter.count("")
     log.debug("counter_loaded", counter=counter.name)
     return counter
+
+
+def _watcher_of(memory: Memory, transcripts: Transcripts) -> FileWatcher:
+    """Returns the watcher of all files that tell something: topics, and other agents' files."""
+
+    async def told(paths: frozenset[str], everything: bool) -> None:
+        if everything:
+            await memory.rescan()
+        else:
+            await memory.files_changed(paths)
+
+    watcher = FileWatcher(step_ms=transcripts.step_ms)
+    watcher.add_root(memory.topics_folder, told)
+    transcripts.watch_with(watcher)
+    return watcher
 
 
 def _publisher(bus: Bus, clock: IdleClock) -> Any:

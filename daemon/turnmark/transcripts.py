@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, Final
 
 import anyio
+import msgspec
 from anyio.abc import TaskStatus
 
 from turnmark.config import MemoryMode, Rules, Settings
 from turnmark.places import writer_dir
+from turnmark.watching import STEP_MS, FileWatcher
 from turnmark_memory import Memory
 from turnmark_session_store import SessionStore
 from turnmark_session_store.backlog import park_backlog
@@ -22,13 +24,13 @@ from turnmark_session_store.transcripts.tail import Placed, TranscriptTail
 
 _FREE_WRITER = "builtin"
 
-Watch = Callable[[Path, Callable[[Iterable[Path]], None], Callable[[], None]], None]
-"""Watches a directory that may not exist yet: calls the first function with what changed there, the
-second where events may have been lost."""
+WATCHER_STEP_MS: Final = 400
+"""The watcher's step where transcripts are followed: an event is told after one to two steps, and a
+line is to be a turn in under a second (`benchmarks/tail_latency.py` measures it)."""
 
 
 class Transcripts:
-    """Follows the agents that the configuration names; `run` is its one task."""
+    """Follows the agents that the configuration names: `watch_with` a watcher, then `run`."""
 
     def __init__(self, settings: Settings, store: SessionStore, memory: Memory) -> None:
         readers: Iterable[LiveReader] = (ClaudeCodeLiveReader(),)
@@ -48,25 +50,46 @@ class Transcripts:
             if reader.agent in settings.transcripts
         }
 
-    async def run(
-        self, watch: Watch, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
-    ) -> None:
-        """Follows until cancelled; each root is watched before it is looked through."""
+    @property
+    def step_ms(self) -> int:
+        """The step that the watcher of their files needs."""
+        return WATCHER_STEP_MS if self._tails else STEP_MS
+
+    def watch_with(self, watcher: FileWatcher) -> None:
+        """Lets a watcher tell what changes below the roots, which need not be there yet."""
+        for tail in self._tails.values():
+            watcher.add_root(tail.root, partial(_tell, tail), accepts=is_of_transcripts)
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Follows until cancelled."""
         async with anyio.create_task_group() as tasks:
             for tail in self._tails.values():
-                watch(tail.root, tail.changed, tail.rescan)
                 await tasks.start(tail.run)
             task_status.started()
 
     def rescan(self) -> None:
-        """Looks at every file again: before the night, and after a resume."""
+        """Looks at every file again, as before the night."""
         for tail in self._tails.values():
             tail.rescan()
 
     def status(self) -> dict[str, Any]:
         """Returns for each agent how far it is followed."""
         found: dict[str, Any] = {agent: {"state": "off"} for agent in self._off}
-        return found | {agent: tail.status() for agent, tail in self._tails.items()}
+        return found | {
+            agent: msgspec.to_builtins(tail.status()) for agent, tail in self._tails.items()
+        }
+
+
+def is_of_transcripts(name: str) -> bool:
+    """Tells whether a path below a root may be a transcript or a directory of them."""
+    last = name.rsplit("/", 1)[-1]
+    return last.endswith(".jsonl") or "." not in last
+
+
+async def _tell(tail: TranscriptTail, paths: frozenset[str], everything: bool) -> None:
+    tail.changed(Path(path) for path in paths)
+    if everything:
+        tail.rescan()
 
 
 def _memory_for(

@@ -40,6 +40,7 @@ class DaemonPlace:
         self.workspace = root / "memory"
         self.socket = root / "s"
         self.log_file = root / "log"
+        self.agents = root / "claude"
         self.config = root / "config.toml"
         self.configure(idle_minutes=idle_minutes, more=config)
         self.process: subprocess.Popen[bytes] | None = None
@@ -74,7 +75,8 @@ class DaemonPlace:
     ) -> None:
         """Starts the daemon and returns at once."""
         assert self.process is None, "a daemon runs here already"
-        given = {**os.environ, **(environ or {})}
+        # The files of agents that this machine's user talks to are no business of a test.
+        given = {**os.environ, "CLAUDE_CONFIG_DIR": str(self.agents), **(environ or {})}
         given.pop("TURNMARK_FAILPOINT", None)
         if failpoint is not None:
             given["TURNMARK_FAILPOINT"] = failpoint

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from turnmark import places
 from turnmark.commands.export_lines import split_sessions
 from turnmark.commands.flush import print_written
 from turnmark.commands.invocation import Invocation
@@ -122,7 +123,10 @@ class _Import:
     def __init__(self, invocation: Invocation) -> None:
         self._invocation = invocation
         self._client = invocation.client()
-        self._readers: tuple[Reader, ...] = (ClaudeCodeReader(),)
+        # A writer that is an agent leaves transcripts, too: memory must not feed on itself.
+        state = places.state_dir(invocation.options.state, environ=invocation.environ)
+        own = places.writer_dir(state)
+        self._readers: tuple[Reader, ...] = (ClaudeCodeReader(skip_directories=[own]),)
         self.tally = Tally()
 
     def take(self, paths: Sequence[str], agent: str | None) -> None:

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from turnmark.commands.invocation import Invocation
-from turnmark.commands.wording import Fields, plain
+from turnmark.commands.wording import Fields, count, plain
 from turnmark.terminal import one_line, table
 
 # Where a daemon puts its sentences about what a person should do; empty where all is well.
 _ADVICE = "what_to_do"
+_TRANSCRIPTS = "transcripts"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,5 +43,30 @@ def _sentences(said: Any) -> list[str]:
 def _rows(answer: Fields) -> Iterable[tuple[str, str]]:
     """Yields a row for each fact; one that holds facts of its own begins with their name."""
     for name, value in answer.items():
-        if name != _ADVICE:
+        if name == _TRANSCRIPTS:
+            for agent, one in value.items():
+                yield f"transcripts of {agent}", _followed(one)
+        elif name != _ADVICE:
             yield name.replace("_", " "), plain(value)
+
+
+def _followed(one: Fields) -> str:
+    """Returns how far an agent's transcripts are followed, in words."""
+    if one["state"] == "off":
+        return "off"
+    if one["state"] == "waiting":
+        return f"waiting for {one['path']}, which is not there"
+    files = f"{count(one['files'], 'file')} in {one['path']}"
+    notes = [
+        f"{count(one['held'], 'turn')} not whole yet" if one["held"] else "",
+        f"{count(one['unread'], 'line')} could not be read" if one["unread"] else "",
+        one["last_error"] or "",
+    ]
+    if one["state"] == "scanning":
+        share = 100 * one["bytes_done"] // max(1, one["bytes_total"])
+        notes.insert(0, f"{share} % of {_megabytes(one['bytes_total'])} read")
+    return "; ".join([f"{one['state']} {files}", *(note for note in notes if note)])
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1_000_000:,.1f} MB"

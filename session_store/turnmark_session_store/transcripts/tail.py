@@ -26,7 +26,7 @@ import structlog
 from anyio.abc import TaskStatus
 
 from turnmark_events.errors import TurnmarkError
-from turnmark_session_store.deadline import DeadlineTimer
+from turnmark_session_store.deadline import DeadlineTimer, Wake
 from turnmark_session_store.model import MemoryMode
 from turnmark_session_store.store import SessionStore
 from turnmark_session_store.transaction import Transaction
@@ -153,7 +153,8 @@ class TranscriptTail:
             while True:
                 await self.deal_with_all()
                 self._wakes += 1
-                await self._timer.wait_until(self._deadline())
+                if await self._timer.wait_until(self._deadline()) is Wake.CLOCK_SET:
+                    self._scan_wanted = True  # the machine slept, and events with it
 
     async def deal_with_all(self) -> None:
         """Does all that is due now, and returns."""
@@ -184,16 +185,16 @@ class TranscriptTail:
         found = await anyio.to_thread.run_sync(self._found_among, dirty)
         for file in found:
             self._root_is_there = True
-            self._note(file)
-            self._changed[file.session] = None
+            if self._files.get(file.path) != file or file.session in self._errors:
+                self._note(file)
+                self._changed[file.session] = None
 
     def _found_among(self, paths: Collection[Path]) -> list[FoundFile]:
         found: list[FoundFile] = []
         for path in paths:
             if path == self.root or self.root in path.parents:
                 below = files_below(path, self._reader.session_of)
-                gone = self._files.get(path)
-                found += below or ([gone] if gone is not None else [])
+                found += below
         return found
 
     async def _scan(self) -> None:
@@ -203,6 +204,8 @@ class TranscriptTail:
         )
         self._root_is_there = await anyio.to_thread.run_sync(self.root.is_dir)
         known = await self._store.read(lambda db: load_checkpoints(db, self._reader.agent))
+        self._files.clear()
+        self._paths.clear()
         newest_first = sorted(found, key=lambda file: -file.stamp.mtime_ns)
         for file in newest_first:
             self._note(file)
@@ -279,6 +282,7 @@ class TranscriptTail:
         try:
             if followed is None:
                 followed = Followed(session, self._reader.live_set())
+                self._followed[session] = followed
             unreadable = await self._read(followed)
             await self._bring(followed)
             if unreadable is not None:

@@ -35,7 +35,7 @@ class Recording:
         self.chance = chance
         self.written: list[tuple[str, bytes]] = []
         self.rows: dict[str, list[Record]] = {}
-        self._lines: list[_Line] = []
+        self.lines: list[_Line] = []
         self._second = 0.0
         self._numbers = 0
 
@@ -43,7 +43,7 @@ class Recording:
         """Plays that many things that a person or the program does."""
         self._begin()
         for _ in range(steps):
-            line = self.chance.choice(self._lines)
+            line = self.chance.choice(self.lines)
             step = self.chance.choices(
                 (
                     self.exchange,
@@ -114,7 +114,7 @@ class Recording:
 
     def fork_by_copy(self, line: _Line) -> None:
         """All records again in another file, under its session; both may go on."""
-        if line.agent is not None or len(self._lines) > 5:
+        if line.agent is not None or len(self.lines) > 5:
             return
         fork = self._open_line()
         for row in list(self.rows[line.path]):
@@ -125,12 +125,17 @@ class Recording:
 
     def fork_by_sdk(self, line: _Line) -> None:
         """All messages again with ids of their own, each naming the one that it copies."""
-        if line.agent is not None or len(self._lines) > 5:
+        if line.agent is not None or len(self.lines) > 5:
             return
         fork = self._open_line()
-        ids: dict[str, str] = {}
+        ids: dict[str, str | None] = {}
         for row in list(self.rows[line.path]):
-            if "parentUuid" not in row or row["type"] == "progress" or row["uuid"] in ids:
+            if "parentUuid" not in row or row["uuid"] in ids:
+                continue
+            if (
+                row["type"] == "progress"
+            ):  # left out; what hung from it hangs from what it hung from
+                ids[row["uuid"]] = ids.get(row["parentUuid"] or "")
                 continue
             ids[row["uuid"]] = self._uuid()
             again = copy.deepcopy(row)
@@ -167,12 +172,12 @@ class Recording:
 
     def _begin(self) -> None:
         self._open_line()
-        self.exchange(self._lines[0])
+        self.exchange(self.lines[0])
 
     def _open_line(self) -> _Line:
         session = self._uuid()
         line = _Line(f"-home-robin-demo/{session}.jsonl", session)
-        self._lines.append(line)
+        self.lines.append(line)
         self.rows[line.path] = []
         return line
 

@@ -6,7 +6,6 @@ test moves. What the store then holds is compared with an import of the finished
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
@@ -85,10 +84,11 @@ async def import_files(stage: Stage, paths: Iterable[Path]) -> None:
 
 async def dag_of(stage: Stage) -> Dag:
     """Returns the live turns with their edges and kinds, and each session's head and live tips."""
-    return await stage.store.read(_dag)
+    return await stage.store.read(dag_in)
 
 
-def _dag(db: Any) -> Dag:
+def dag_in(db: Any) -> Dag:
+    """Returns the same of a database."""
     turns = rows_of(
         db,
         "SELECT turn.key, above.key, turn.role, turn.kind, text, turn.recordable,"
@@ -121,11 +121,6 @@ def append(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as file:
         file.write(data)
-
-
-def now() -> float:
-    """The wall clock."""
-    return time.time()
 
 
 def differences(found: Dag, wanted: Dag) -> list[str]:

@@ -1,0 +1,307 @@
+"""Claude Code's files followed by a real daemon, as a program beside it writes them."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import anyio
+import anyio.to_thread
+import apsw
+import pytest
+
+from daemon.daemon_process import DaemonPlace, daemon_place
+from session_store.transcripts.claude_records import SESSION, answer, hook, user
+from session_store.transcripts.live_sessions import Recording, torn
+from session_store.transcripts.tailing import Dag, append, dag_in, differences
+from turnmark_events.types import TipMoved
+from turnmark_session_store.database import open_reader
+
+SECONDS = 60
+QUIET_MINUTES = 60
+
+
+@pytest.fixture
+def place() -> Iterator[DaemonPlace]:
+    """A place for a daemon, whose Claude Code has a directory of its own."""
+    with daemon_place(idle_minutes=QUIET_MINUTES) as made:
+        yield made
+
+
+@pytest.fixture
+def projects(place: DaemonPlace) -> Path:
+    """Where Claude Code writes."""
+    made = place.agents / "projects"
+    made.mkdir(parents=True)
+    return made
+
+
+def lines(*records: dict[str, Any]) -> bytes:
+    """Records as the program writes them."""
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+
+def status(place: DaemonPlace) -> dict[str, Any]:
+    """What the daemon says of Claude Code's files."""
+    with place.connect_sync() as client:
+        found: dict[str, Any] = client.call("status")["transcripts"]["claude-code"]
+        return found
+
+
+def store_of(place: DaemonPlace) -> Dag:
+    """What the daemon's store holds now."""
+    db: apsw.Connection = open_reader(place.state / "sessions.db")
+    try:
+        with db:
+            return dag_in(db)
+    finally:
+        db.close()
+
+
+async def wait_for(place: DaemonPlace, wanted: Dag) -> None:
+    """Waits until the store holds what is wanted, looking after each event.
+
+    What changes without an event (a title) is seen at the next look.
+    """
+    left: list[str] = []
+    try:
+        with anyio.fail_after(SECONDS):
+            async with place.connect() as client, client.subscribe(types=["TipMoved"]) as events:
+                while left := differences(await anyio.to_thread.run_sync(store_of, place), wanted):
+                    with anyio.move_on_after(0.5):
+                        await anext(events)
+    except TimeoutError:
+        raise AssertionError(left) from None
+
+
+class Writer:
+    """A process that appends to files, each piece in a write() of its own, as Claude Code does."""
+
+    _CODE = """
+import os, sys
+for line in sys.stdin:
+    path, data = line.split()
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.write(file, bytes.fromhex(data))
+    os.close(file)
+    print("written", flush=True)
+"""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", self._CODE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def write(self, path: str, data: bytes) -> None:
+        """Appends; it is on disk when this returns."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{self._root / path} {data.hex()}\n")
+        self._process.stdin.flush()
+        assert self._process.stdout.readline() == "written\n"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate(timeout=SECONDS)
+
+
+def imported(recording: Recording) -> Dag:
+    """What an import of the finished files makes in another daemon."""
+    with daemon_place(idle_minutes=QUIET_MINUTES) as other:
+        finished = other.root / "finished"
+        recording.write_to(finished)
+        other.start()
+        turnmark(other, "import", finished, "--no-flush")
+        found = store_of(other)
+        other.stop()
+        return found
+
+
+def turnmark(place: DaemonPlace, *words: object) -> str:
+    """Runs a command, which must succeed, and returns what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "turnmark", *map(str, words), "--socket", str(place.socket)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def recorded(seed: int) -> Recording:
+    """A session with everything: forks, sub-agents, rewinds, compaction, parallel calls."""
+    recording = Recording(random.Random(seed))
+    recording.play(3)
+    main = recording.lines[0]
+    recording.fork_by_copy(main)
+    recording.compact(main)
+    recording.rewind(main)
+    recording.fork_by_sdk(main)
+    recording.play(8)
+    return recording
+
+
+@pytest.mark.parametrize("kills", [0, 3], ids=["undisturbed", "killed"])
+@pytest.mark.anyio
+async def test_a_live_session_comes_to_what_an_import_gives(
+    place: DaemonPlace, projects: Path, kills: int
+) -> None:
+    """Torn lines, forks in mid-flight, sub-agents, compaction; killed anywhere, started again."""
+    recording = recorded(1)
+    chance = random.Random(2)
+    pieces = torn(chance, recording.written)
+    killed = set(chance.sample(range(len(pieces)), kills))
+    place.start()
+    with Writer(projects) as writer:
+        for number, (path, data) in enumerate(pieces):
+            writer.write(path, data)
+            if number in killed:
+                place.kill()
+                place.start()
+    whole = imported(recording)
+    await wait_for(place, whole)
+    place.kill()
+    place.start()
+    turnmark(place, "import", projects, "--no-flush")
+    await wait_for(place, whole)
+    assert status(place)["last_error"] is None
+    place.stop()
+
+
+@pytest.mark.parametrize("failpoint", ["store.before_commit", "store.after_commit"])
+@pytest.mark.anyio
+async def test_a_kill_in_the_middle_of_a_first_scan_loses_nothing(
+    place: DaemonPlace, projects: Path, failpoint: str
+) -> None:
+    """Between any two transactions: the next start goes on from the checkpoints."""
+    recording = recorded(3)
+    recording.write_to(projects)
+    whole = imported(recording)
+    for visit in (2, 5, 9):
+        place.begin(failpoint=f"{failpoint}=kill@{visit}")
+        assert place.wait_end() == -9
+    place.start()
+    await wait_for(place, whole)
+    place.stop()
+
+
+@pytest.mark.anyio
+async def test_a_written_line_is_a_turn_within_a_second(place: DaemonPlace, projects: Path) -> None:
+    """Measured from before the write to the event at a client, each of several times.
+
+    The median of ten, for a machine that does much else; `benchmarks/tail_latency.py` says more.
+    """
+    file = projects / "-demo" / f"{SESSION}.jsonl"
+    place.start()
+    took: list[float] = []
+    async with place.connect() as client, client.subscribe(types=["TipMoved"]) as events:
+        above: str | None = None
+        for number in range(10):
+            began = time.monotonic()
+            append(file, lines(user(f"u{number}", above, number, f"Number {number}")))
+            with anyio.fail_after(SECONDS):
+                event = await anext(events)
+            took.append(time.monotonic() - began)
+            assert isinstance(event, TipMoved)
+            assert event.new == f"u{number}"
+            above = f"u{number}"
+    assert sorted(took)[len(took) // 2] < 1.0
+    place.stop()
+
+
+@pytest.mark.anyio
+async def test_what_is_followed_is_written_and_recalled(place: DaemonPlace, projects: Path) -> None:
+    """From a line in another program's file to the answer of a recall."""
+    file = projects / "-demo" / f"{SESSION}.jsonl"
+    place.start()
+    said = user("u1", None, 0, "I moved from Oslo to Bergen in May.")
+    append(file, lines(said, answer("a1", "u1", 1, "Noted: Bergen."), hook("s1", "a1", 2)))
+    async with place.connect() as client, client.subscribe(since=0, types=["TipMoved"]) as events:
+        with anyio.fail_after(SECONDS):
+            async for event in events:
+                if isinstance(event, TipMoved) and event.new == "a1":
+                    break
+    turnmark(place, "flush")
+    assert "Bergen" in turnmark(place, "recall", "where do I live?")
+    assert "following 1 file in " in turnmark(place, "status")
+    place.stop()
+
+
+@pytest.mark.anyio
+async def test_a_models_own_session_brings_no_turn(place: DaemonPlace, projects: Path) -> None:
+    """Law 15: turnmark's writer is an agent whose files lie beside all others."""
+    own = place.state / "writer" / "job-1"
+    other = SESSION[:-1] + "2"
+    append(
+        projects / "-writer" / f"{other}.jsonl",
+        lines(
+            user("w1", None, 0, "Distil this.", cwd=str(own), sessionId=other),
+            answer("w2", "w1", 1, "- Robin lives in Bergen.", cwd=str(own), sessionId=other),
+            hook("w3", "w2", 2),
+        ),
+    )
+    side = {"isSidechain": True, "agentId": "a1", "cwd": "/elsewhere", "sessionId": other}
+    agent = projects / "-writer" / other / "subagents" / "agent-a1.jsonl"
+    append(agent, lines(user("w4", None, 1, "Look there", **side)))
+    place.start()
+    append(projects / "-demo" / f"{SESSION}.jsonl", lines(user("u1", None, 0, "Hello")))
+    wanted = {
+        "turns": {"u1": [None, "user", "turn", b"Hello", 1, 0, None]},
+        "tips": [(SESSION, "u1")],
+        "heads": [(SESSION, "u1", None, "/home/robin/demo")],
+    }
+    await wait_for(place, wanted)
+    turnmark(place, "import", projects, "--state", place.state, "--no-flush")
+    await wait_for(place, wanted)
+    assert status(place)["bytes_done"] == status(place)["bytes_total"]
+    place.stop()
+
+
+@pytest.mark.anyio
+async def test_a_project_may_be_kept_out_by_a_rule(place: DaemonPlace, projects: Path) -> None:
+    """Nothing of it is stored, while another is followed."""
+    rule = '[[rules]]\nmatch = { project = "/home/robin/secret" }\nmemory = "off"\n'
+    place.configure(idle_minutes=QUIET_MINUTES, more=rule)
+    other = SESSION[:-1] + "2"
+    hushed = user("s1", None, 0, "Hush", cwd="/home/robin/secret/deep", sessionId=other)
+    append(projects / "-secret" / f"{other}.jsonl", lines(hushed))
+    place.start()
+    append(projects / "-demo" / f"{SESSION}.jsonl", lines(user("u1", None, 0, "Hello")))
+    wanted = {
+        "turns": {"u1": [None, "user", "turn", b"Hello", 1, 0, None]},
+        "tips": [(SESSION, "u1")],
+        "heads": [(SESSION, "u1", None, "/home/robin/demo")],
+    }
+    await wait_for(place, wanted)
+    place.stop()
+
+
+@pytest.mark.parametrize("setting", ["off", "a path"])
+def test_the_configuration_says_where_and_whether(place: DaemonPlace, setting: str) -> None:
+    """A place that is not there yet is waited for; off is off."""
+    elsewhere = place.root / "elsewhere"
+    said = "off" if setting == "off" else str(elsewhere)
+    place.configure(more=f'[transcripts]\nclaude-code = "{said}"\n')
+    place.start()
+    if setting == "off":
+        assert status(place) == {"state": "off"}
+    else:
+        assert status(place)["path"] == said
+        assert f"waiting for {said}" in turnmark(place, "status")
+    place.stop()
