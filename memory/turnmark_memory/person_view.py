@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 
 from turnmark_memory.labels import BLOCK_PATTERN
 from turnmark_memory.topic import Block, Topic
-from turnmark_memory.topic_edit import with_ids
+from turnmark_memory.topic_edit import raw_with_id, with_ids
 from turnmark_memory.topic_format import parse_text
 
 _WAS_NOTE = re.compile(rf"<!-- was {BLOCK_PATTERN}(?: {BLOCK_PATTERN})* --> ?")
@@ -29,6 +29,22 @@ def numbered(topic: Topic, known: Mapping[int, str], fresh: Callable[[Block], st
     ]
     names = iter(nameless)
     return with_ids(topic, lambda _: next(names))
+
+
+def with_known_ids(topic: Topic, known: Mapping[int, str]) -> Topic:
+    """Returns the topic with the ids in `known`, by place, at paragraphs that have none."""
+    if not known:
+        return topic
+    parts: list[str] = []
+    place = -1
+    for part in topic.segments:
+        raw = part.raw
+        if isinstance(part, Block):
+            place += 1
+            if place in known and part.id is None:
+                raw = raw_with_id(part, known[place])
+        parts.append(raw)
+    return parse_text("".join(parts))
 
 
 def with_notes(topic: Topic, renamed: Mapping[int, str], marked: AbstractSet[int]) -> Topic:

@@ -187,13 +187,14 @@ def with_ids(topic: Topic, fresh: Callable[[Block], str]) -> Topic:
     parts: list[str] = []
     for part in topic.segments:
         if isinstance(part, Block) and part.id is None:
-            parts.append(_numbered(part, fresh(part)))
+            parts.append(raw_with_id(part, fresh(part)))
         else:
             parts.append(part.raw)
     return parse_text("".join(parts))
 
 
-def _numbered(block: Block, id: str) -> str:  # noqa: A002 -- the word of the format
+def raw_with_id(block: Block, id: str) -> str:  # noqa: A002 -- the word of the format
+    """Returns a block's own characters with an id; as they are if they would read otherwise."""
     words = block.raw.rstrip(" \t\r\n")
     tail = block.raw[len(words) :]
     if block.anchor is None:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+from turnmark_memory.bases import Base
 from turnmark_memory.core_page import arrange
 from turnmark_memory.exchange import MergeInput
 from turnmark_memory.footnotes import with_definitions
+from turnmark_memory.nearest import known_ids
+from turnmark_memory.person_view import with_known_ids
 from turnmark_memory.topic import Block, Definition, Embed, Topic
 from turnmark_memory.topic_edit import put_block, remove_block, restore_block
 from turnmark_memory.topic_format import block_line, parse, render
@@ -20,9 +23,8 @@ _CORE_PATH = "topics/core.md"
 
 def merge_topics(given: MergeInput) -> bytes:
     """Returns the person's file with the install's new, changed and retired blocks in it."""
-    base = parse(given.base or b"")
     ours = parse(given.ours or b"")
-    theirs = parse(given.theirs or b"")
+    base, theirs = _named_alike(given, ours)
     if given.path == _CORE_PATH:
         embeds = [(embed.topic, embed.block) for embed in _below(ours)]
         theirs = arrange(theirs, embeds)
@@ -34,6 +36,27 @@ def merge_topics(given: MergeInput) -> bytes:
         if block.id not in doubled:
             theirs = _drop(theirs, block, ours)
     return render(with_definitions(theirs, _definitions(ours) | _definitions(theirs)))
+
+
+def _named_alike(given: MergeInput, ours: Topic) -> tuple[Topic, Topic]:
+    """Returns base and theirs with the ids that the install gave to paragraphs without one.
+
+    Else a paragraph of a person's, numbered by the install while they saved, would stand twice.
+    """
+    base, theirs = parse(given.base or b""), parse(given.theirs or b"")
+    known = {block.id for block in base.blocks()}
+    fresh = [block for block in ours.blocks() if block.id is not None and block.id not in known]
+    names: dict[int, str] = {}
+    for place, block in enumerate(base.blocks()):
+        same = next((one for one in fresh if block.id is None and one.text == block.text), None)
+        if same is not None and same.id is not None:
+            names[place] = same.id
+            fresh.remove(same)
+    if not names:
+        return base, theirs
+    named = with_known_ids(base, names)
+    seen = Base(topic=given.path, kind="edit", content=given.base, view=render(named), at_ms=0)
+    return named, with_known_ids(theirs, known_ids(theirs, seen))
 
 
 def _doubled(topic: Topic) -> set[str | None]:
