@@ -20,6 +20,9 @@ log = structlog.get_logger(__name__)
 _RETRY = timedelta(minutes=10)
 """A night that failed is tried again after this, the same date."""
 
+_SET_BACK = timedelta(days=7)
+"""A night that was done further ahead than this was done by a clock that was wrong."""
+
 _LONGEST_GAP = timedelta(hours=25)
 """A zone that changes sides of the date line leaves out a day; no clock jumps further."""
 
@@ -63,19 +66,18 @@ def next_due(
     """Returns the next date to run and when it is due, which may be in the past (catch-up).
 
     However many dates were missed, one run catches up: that of today, or of yesterday where today's
-    time has not come yet.
+    time has not come yet. After the clock was set back no date is done again: the next one is that
+    after `last_done`, unless that lies so far ahead that the clock was wrong when it was done.
     """
     today = now.astimezone(zone).date()
+    if last_done is not None and today <= last_done <= today + _SET_BACK:
+        following = last_done + timedelta(days=1)
+        return following, due_instant(following, at, zone)
     due_today = due_instant(today, at, zone)
-    if now < due_today:
-        yesterday = today - timedelta(days=1)
-        if last_done is not None and last_done < yesterday:
-            return yesterday, due_instant(yesterday, at, zone)
-        return today, due_today
-    if last_done is None or last_done < today:
-        return today, due_today
-    tomorrow = today + timedelta(days=1)
-    return tomorrow, due_instant(tomorrow, at, zone)
+    yesterday = today - timedelta(days=1)
+    if now < due_today and last_done is not None and last_done < yesterday:
+        return yesterday, due_instant(yesterday, at, zone)
+    return today, due_today
 
 
 class NightClock:

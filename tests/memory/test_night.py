@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import random
 import time as clock
 import zoneinfo
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
+from typing import Self
 
 import anyio
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from memory.at_work import AtWork, Hold, Poisoned, at_work
 from turnmark_events.errors import Unavailable
@@ -16,6 +21,7 @@ from turnmark_events.types import NightDone
 from turnmark_memory.memory import MemorySettings
 from turnmark_memory.night import NightClock, due_instant, next_due
 from turnmark_memory.requests import OrganizeRequest
+from turnmark_session_store.deadline import Wake
 
 THREE = time(3, 0)
 TIMES = (THREE, time(0, 0), time(0, 30), time(1, 30), time(2, 30), time(23, 30))
@@ -114,6 +120,122 @@ def test_catches_up_once_after_missed_dates() -> None:
     assert (day, due < early) == (date(2026, 5, 7), True)
     assert next_due(early, day, THREE, zone)[0] == date(2026, 5, 8)
     assert next_due(noon, date(2026, 5, 8), THREE, zone)[0] == date(2026, 5, 9)
+
+
+class LongWalk:
+    """A clock, a timer on it, and the nights that were run: years pass without waiting.
+
+    `jump` is asked at each wait and may move the clock (a suspend, somebody who sets it); the wait
+    then ends with `CLOCK_SET`, as the kernel's does.
+    """
+
+    def __init__(
+        self,
+        zone: zoneinfo.ZoneInfo,
+        at: time,
+        begin: datetime,
+        end: datetime,
+        jump: Callable[[datetime], timedelta] = lambda _: timedelta(0),
+    ) -> None:
+        self.now = begin
+        self.done = [begin.astimezone(zone).date()]
+        self.moments: list[datetime] = []
+        self._end = end
+        self._jump = jump
+        self._running = 0
+        self.clock = NightClock(
+            at, last_done=self._last, night=self._run, now=lambda: self.now, zone=zone
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    async def wait_until(self, deadline: datetime) -> Wake:
+        """Lets the clock come to the deadline, or to where it jumps."""
+        if self.now >= deadline:
+            return Wake.DUE
+        if jump := self._jump(self.now):
+            self.now += jump
+            return Wake.CLOCK_SET
+        if deadline > self._end:
+            raise EOFError
+        self.now = deadline
+        return Wake.DUE
+
+    async def _last(self) -> date | None:
+        return self.done[-1]
+
+    async def _run(self, day: date) -> None:
+        self._running += 1
+        assert self._running == 1, "two nights at once"
+        self.done.append(day)
+        self.moments.append(self.now)
+        self.now += timedelta(minutes=7)
+        self._running -= 1
+
+    async def walk(self) -> list[date]:
+        """Runs the clock to the end and returns the dates that were done."""
+        with pytest.raises(EOFError):
+            await self.clock.run()
+        return self.done[1:]
+
+
+@pytest.mark.anyio
+async def test_runs_every_date_once_in_all_zones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two years of nights, with all changes of clocks, in every zone of tzdata: each date once."""
+    from turnmark_memory import night as module
+
+    days = [FIRST + timedelta(days=more) for more in range((LAST - FIRST).days + 1)]
+    ran = 0
+    for name, zone in zones().items():
+        begin = due_instant(FIRST - timedelta(days=1), THREE, zone) + timedelta(minutes=1)
+        end = due_instant(LAST, THREE, zone) + timedelta(hours=1)
+        walk = LongWalk(zone, THREE, begin, end)
+        monkeypatch.setattr(module, "DeadlineTimer", lambda _now, walk=walk: walk)
+        assert await walk.walk() == days, name
+        ran += len(days)
+    assert ran >= 365 * 2 * 400
+
+
+@pytest.mark.anyio
+@given(seed=st.integers(0, 2**32), name=st.sampled_from(sorted(zones())))
+@settings(max_examples=30, deadline=None)
+async def test_survives_suspends_and_clocks_that_are_set(seed: int, name: str) -> None:
+    """Whatever the clock does, no date runs twice, and what was missed is caught up by one run."""
+    from turnmark_memory import night as module
+
+    chance = random.Random(seed)
+    zone = zoneinfo.ZoneInfo(name)
+
+    def jump(_now: datetime) -> timedelta:
+        if chance.random() < 0.7:
+            return timedelta(0)
+        return timedelta(hours=chance.choice((-30, -3, -1, 1, 5, 26, 24 * 9)))
+
+    begin = due_instant(FIRST, THREE, zone) + timedelta(minutes=1)
+    walk = LongWalk(zone, THREE, begin, begin + timedelta(days=200), jump)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "DeadlineTimer", lambda _now: walk)
+        done = await walk.walk()
+    assert done == sorted(set(done))
+    for day, moment in zip(done, walk.moments, strict=True):
+        assert due_instant(day, THREE, zone) <= moment
+    # At the end nothing is missed: the last date's night is due for less than a day.
+    due = due_instant(done[-1] + timedelta(days=1), THREE, zone)
+    assert due > walk.now
+
+
+def test_does_no_date_again_when_the_clock_goes_back() -> None:
+    """Set back over the night it waits for the next date; after a clock that was years off, not."""
+    zone = zoneinfo.ZoneInfo("Europe/Lisbon")
+    day = date(2026, 5, 8)
+    before = datetime(2026, 5, 8, 2, 50, tzinfo=zone)
+    assert next_due(before, day, THREE, zone)[0] == date(2026, 5, 9)
+    assert next_due(before - timedelta(days=1), day, THREE, zone)[0] == date(2026, 5, 9)
+    assert next_due(before, date(2036, 1, 1), THREE, zone)[0] == day
 
 
 @pytest.mark.anyio
