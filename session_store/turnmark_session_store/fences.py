@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 
 # Every quantifier stops at the next `<`, so that hostile text is scanned once, not once per tag.
-_TAG = re.compile(r"<turnmark-memory(?:\s[^<>]*)?/?>|</turnmark-memory\s*>")
+_NAME = "turnmark-memory"
+_TAG = re.compile(rf"<{_NAME}(?:\s[^<>]*)?/?>|</{_NAME}\s*>")
 # A cut can join two halves into a new tag. Honest text needs one pass; the bound keeps cost linear.
 _MAX_PASSES = 4
 
@@ -22,6 +23,8 @@ def cut_fences(text: str) -> str:
     one stays, a tag that closes itself is cut alone. Linear in the length of `text`; cutting
     twice gives the same as cutting once.
     """
+    if _NAME not in text:
+        return text
     for _ in range(_MAX_PASSES):
         cut = _cut_once(text)
         if cut == text:

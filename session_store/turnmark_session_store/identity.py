@@ -16,7 +16,7 @@ from turnmark_session_store.sessions import check_name
 from turnmark_session_store.times import from_rfc3339
 
 DIGEST_BYTES = 16
-_SEPARATOR = b"\x00"
+_SEPARATOR = "\x00"
 
 HASHED = "h-"
 """How the ids begin that stand for turns without one."""
@@ -88,7 +88,8 @@ def hashed_id(*, namespace: str, predecessor: str | None, origin: str, digest: b
 
 
 def _digest(*parts: str) -> bytes:
-    joined = _SEPARATOR.join(
-        part.encode("utf-8", "surrogatepass").replace(_SEPARATOR, b"\x00\x01") for part in parts
-    )
-    return hashlib.blake2b(joined, digest_size=DIGEST_BYTES).digest()
+    joined = _SEPARATOR.join(parts)
+    if joined.count(_SEPARATOR) >= len(parts):  # a part holds one itself: each is made two signs
+        joined = _SEPARATOR.join(part.replace(_SEPARATOR, "\x00\x01") for part in parts)
+    content = joined.encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()

@@ -52,7 +52,22 @@ _RULES: tuple[tuple[str, tuple[str, ...], str], ...] = (
         r"eyJ(?<![A-Za-z0-9_-]eyJ)[A-Za-z0-9_-]{8,4000}\.eyJ[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]{8,2000}",
     ),
 )
-_PREFIXED = tuple((kind, hints, re.compile(rule)) for kind, hints, rule in _RULES)
+PREFIXED = tuple((kind, hints, re.compile(rule)) for kind, hints, rule in _RULES)
+
+# Every token of a rule holds one of these signs, or begins with letters that are rare enough. Most
+# of what people write has no `_`: one look for it then spares a look for each of its hints.
+_SIGNS = ("_", "-", ".")
+_SIGN_OF = {"gl": "-", "xox": "-", "shp": "_", "eyJ": "."}
+_HINTS = tuple(hint for _, hints, _ in _RULES for hint in hints)
+
+
+def _sign_of(hint: str) -> str:
+    return _SIGN_OF.get(hint) or next((sign for sign in _SIGNS if sign in hint), "")
+
+
+_HINTS_BY_SIGN = tuple(
+    (sign, tuple(hint for hint in _HINTS if _sign_of(hint) == sign)) for sign in (*_SIGNS, "")
+)
 
 # A value ends at white space, a quotation mark or Chinese punctuation, and is bounded.
 _VALUE = r"[^\s\"'`<>，。；、！？）】」』“”‘’]{4,256}"
@@ -117,14 +132,31 @@ def mask_secrets(text: str) -> tuple[str, bool]:
     Linear in the length of `text`, and pure: nothing is logged.
     """
     masked = _mask_key_blocks(text)
-    for kind, hints, rule in _PREFIXED:
-        if any(hint in masked for hint in hints):
-            masked = rule.sub(partial(_mask_prefixed, kind=kind), masked)
+    if may_hold_token(masked):
+        masked = mask_tokens(masked)
     masked = _BOT_TOKEN.sub(partial(_replace_value, kind="telegram-token"), masked)
     masked = _USERINFO.sub(_mask_url_password, masked)
     masked = _NAMED.sub(_mask_named, masked)
     masked = _AUTHORIZATION.sub(_mask_authorization, masked)
     return masked, masked != text
+
+
+def may_hold_token(text: str) -> bool:
+    """Returns False only if no rule of `PREFIXED` could change anything; ten times as fast."""
+    for sign, hints in _HINTS_BY_SIGN:
+        if sign in text:
+            for hint in hints:
+                if hint in text:
+                    return True
+    return False
+
+
+def mask_tokens(text: str) -> str:
+    """Returns `text` with each token that is known by its first letters replaced."""
+    for kind, hints, rule in PREFIXED:
+        if any(hint in text for hint in hints):
+            text = rule.sub(partial(_mask_prefixed, kind=kind), text)
+    return text
 
 
 def _mask_key_blocks(text: str) -> str:

@@ -47,4 +47,8 @@ def text_of(text: str | list[ContentPart]) -> str:
 
 def replace_surrogates(text: str) -> str:
     """Returns `text` with every lone surrogate replaced by U+FFFD; NUL and all else is kept."""
-    return _LONE_SURROGATE.sub("\ufffd", text)
+    try:
+        text.encode()  # much faster than looking for what is almost never there
+    except UnicodeEncodeError:
+        return _LONE_SURROGATE.sub("\ufffd", text)
+    return text

@@ -8,18 +8,24 @@ from __future__ import annotations
 import base64
 import hashlib
 import random
+import re
 import string
 import uuid
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnmark_session_store.masking import mask_secrets
+from turnmark_session_store.masking import PREFIXED, mask_secrets, mask_tokens, may_hold_token
 
 _ALNUM = string.ascii_letters + string.digits
 _WORD = _ALNUM + "_-"
+# What tokens are made of, and what stands around them.
+_PIECES = (
+    *(hint for _, hints, _ in PREFIXED for hint in hints),
+    *("_", "-", ".", " ", "pat", "live_", "at_", "b-", "1" * 16, "7f" * 16, "A7" * 20, "密码"),
+)
 
 
 def _made(rng: random.Random, length: int, signs: str = _ALNUM) -> str:
@@ -285,3 +291,20 @@ def test_any_text_can_be_masked(text: str) -> None:
     """No text raises, and unchanged text is said to be unchanged."""
     masked, changed = mask_secrets(text)
     assert changed is (masked != text)
+
+
+@pytest.mark.parametrize("rule", [rule for _, _, rule in PREFIXED], ids=lambda rule: rule.pattern)
+@settings(max_examples=15)
+@given(st.data())
+def test_looks_for_every_token_that_a_rule_could_match(
+    rule: re.Pattern[str], data: st.DataObject
+) -> None:
+    """Whatever a rule matches holds one of the signs and hints that are looked for first."""
+    token = data.draw(st.from_regex(rule))
+    assert may_hold_token(token)
+
+
+@given(st.lists(st.sampled_from(_PIECES)).map("".join))
+def test_masks_the_same_without_a_look_beforehand(text: str) -> None:
+    """A text in which no token may be is one that no rule changes."""
+    assert may_hold_token(text) or mask_tokens(text) == text
