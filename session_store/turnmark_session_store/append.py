@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -46,6 +45,15 @@ from turnmark_session_store.transaction import Transaction
 from turnmark_session_store.turn_rows import Placed, key_of, place_turn
 from turnmark_session_store.walks import LIVE_BRANCH, is_ancestor
 
+_LOOK = (
+    "SELECT (SELECT key FROM turn WHERE id = ?1),"
+    " EXISTS (SELECT 1 FROM retired_turn WHERE turn = ?1)"
+    " OR EXISTS (SELECT 1 FROM forgotten_turn WHERE turn = ?1),"
+    " EXISTS (SELECT 1 FROM partial_turn WHERE session = ?2),"
+    f" (SELECT id FROM branch WHERE id = ?3 AND tip = ?1 AND {LIVE_BRANCH})"
+)
+"""All that a line needs to know about its start, in one statement."""
+
 
 class Appended(msgspec.Struct, frozen=True, kw_only=True):
     """`turn.append`'s answer; ids in the order given, `new` counts the turns written now."""
@@ -58,8 +66,7 @@ class Appended(msgspec.Struct, frozen=True, kw_only=True):
     forgotten: list[str] = msgspec.field(default_factory=list[str])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppendOrder:
+class AppendOrder(msgspec.Struct, frozen=True, kw_only=True):
     """What to append and where; `turns` are prepared, everything else as the caller said it."""
 
     session: str
@@ -70,20 +77,22 @@ class AppendOrder:
     move_head: bool = True
 
 
-@dataclass(slots=True)
-class Line:
+class Line(msgspec.Struct):
     """The line that an append makes: where it starts, the turns placed on it, what that changed.
+
+    `continues` is the head's branch where its tip is the start: the branch that goes on.
 
     `leaves_head` says that its first turn named a caller: a spawn beside the conversation.
     `superseded` pairs each turn that was replaced with the one that replaced it.
     """
 
     start: int | None
-    placed: list[Placed] = field(default_factory=list[Placed])
+    continues: int | None = None
+    placed: list[Placed] = msgspec.field(default_factory=list[Placed])
     spawned: bool = False
     leaves_head: bool = False
     restored: bool = False
-    superseded: dict[int, int] = field(default_factory=dict[int, int])
+    superseded: dict[int, int] = msgspec.field(default_factory=dict[int, int])
 
     @property
     def last(self) -> int | None:
@@ -96,8 +105,7 @@ class Line:
         return sum(placed.new for placed in self.placed)
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(msgspec.Struct, frozen=True):
     """Where a line ended: its branch, whether that began by a fork, and the session's head."""
 
     branch: int
@@ -132,8 +140,9 @@ def append(tx: Transaction, order: AppendOrder) -> Appended:
         return msgspec.json.decode(replayed, type=Appended)
     check_head(tx, session.id, expectation(order.expect))
     answer = _append(tx, session, order)
-    kept = msgspec.structs.replace(answer, new=0)
-    remember_key(tx, session, order.key, order.turns, msgspec.json.encode(kept))
+    if order.key is not None:
+        kept = msgspec.structs.replace(answer, new=0)
+        remember_key(tx, session, order.key, order.turns, msgspec.json.encode(kept))
     return answer
 
 
@@ -200,7 +209,7 @@ def place_line(
         NotFound: if a turn's `caller` or `supersedes` is not here.
     """
     line = Line(start)
-    gone, has_partials = _look(tx, session, start)
+    gone, has_partials, line.continues = _look(tx, session, start)
     if restore and gone and start is not None:
         line.restored = bool(restore_path(tx, start))
     previous = start
@@ -222,18 +231,12 @@ def place_line(
     return line
 
 
-def _look(tx: Transaction, session: SessionRow, start: int | None) -> tuple[bool, bool]:
-    """Returns whether `start` is retired or forgotten, and whether the session has partials."""
-    key, gone, has_partials = tx.row(
-        "SELECT (SELECT key FROM turn WHERE id = ?1),"
-        " EXISTS (SELECT 1 FROM retired_turn WHERE turn = ?1)"
-        " OR EXISTS (SELECT 1 FROM forgotten_turn WHERE turn = ?1),"
-        " EXISTS (SELECT 1 FROM partial_turn WHERE session = ?2)",
-        (start, session.id),
-    )
+def _look(tx: Transaction, session: SessionRow, start: int | None) -> tuple[bool, bool, int | None]:
+    """Returns whether `start` is gone, whether the session has partials, and `Line.continues`."""
+    key, gone, has_partials, continues = tx.row(_LOOK, (start, session.id, session.head_branch))
     if start is not None:
         tx.knows(start, key)
-    return bool(gone), bool(has_partials)
+    return bool(gone), bool(has_partials), continues
 
 
 def _caller(
@@ -276,7 +279,8 @@ def settle_line(
         head = To(reached, branch) if takes_head else Keep()
         move(tx, session.id, [], head, cause="append")
         return Settled(branch, forked=False, head=reached if takes_head else session.head)
-    going_on = _branch_at(tx, session, reached)
+    continues = line.continues if reached == line.start else None
+    going_on = continues or _branch_at(tx, session, reached)
     return _move_to_end(tx, session, line, reached, going_on, takes_head=takes_head)
 
 

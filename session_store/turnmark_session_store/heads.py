@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
+
+import msgspec
 
 from turnmark_events.errors import Stale
 from turnmark_events.types import MoveCause, TipMoved
@@ -22,41 +23,36 @@ from turnmark_session_store.sessions import session_by_id
 from turnmark_session_store.transaction import Transaction
 
 
-@dataclass(frozen=True, slots=True)
-class Unchecked:
+class Unchecked(msgspec.Struct, frozen=True):
     """The caller did not say what the head should be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
+class Absent(msgspec.Struct, frozen=True):
     """The session should have no head."""
 
 
-@dataclass(frozen=True, slots=True)
-class Exactly:
+class Exactly(msgspec.Struct, frozen=True):
     """The head should be this turn's id."""
 
     turn: str
 
 
 Expectation = Unchecked | Absent | Exactly
+_UNCHECKED = Unchecked()
 
 
-@dataclass(frozen=True, slots=True)
-class Keep:
+class Keep(msgspec.Struct, frozen=True):
     """The head stays where it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class To:
+class To(msgspec.Struct, frozen=True):
     """The head goes to `turn` (None: the session has none any more), on `branch`."""
 
     turn: int | None
     branch: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class TipMove:
+class TipMove(msgspec.Struct, frozen=True):
     """One branch's move: `new` None ends it; `ends_as` is the state of a branch that ends."""
 
     branch: int
@@ -113,7 +109,7 @@ def move(
     head: Keep | To,
     *,
     cause: MoveCause,
-    expect: Expectation = Unchecked(),
+    expect: Expectation = _UNCHECKED,
 ) -> None:
     """Moves any number of tips of one session and its head, all or none.
 
@@ -124,14 +120,18 @@ def move(
         Stale: if `expect` does not hold; nothing is moved.
     """
     check_head(tx, session, expect)
-    name, old = tx.row("SELECT name, head FROM session WHERE id = ?", (session,))
-    heads = (old, old if isinstance(head, Keep) else head.turn)
+    # Read here, inside the transaction: whatever the caller knew of tips and head may be old.
+    stands = _stands(tx, session, _first_branch(tips, head))
+    heads = (stands.head, stands.head if isinstance(head, Keep) else head.turn)
     last: int | None = None
-    for tip in tips:
-        last = _move_tip(tx, name, session, tip, heads) or last
+    for number, tip in enumerate(tips):
+        if number:
+            stands = _stands(tx, session, tip.branch)
+        last = _move_tip(tx, session, tip, stands, heads) or last
     if isinstance(head, To):
         if heads[0] != heads[1] and last is None:
-            last = _record_head_move(tx, name, session, head, heads, cause)
+            tip_there = (stands.tip, stands.tip)
+            last = _record(tx, session, head.branch or 0, stands, tip_there, heads, cause)
         if heads[0] != heads[1]:
             tx.execute(
                 "UPDATE session SET head = ?, head_move = ?, head_branch = ?, updated_ms = ?"
@@ -144,19 +144,44 @@ def move(
         tx.execute("UPDATE session SET updated_ms = ? WHERE id = ?", (tx.at_ms, session))
 
 
+class _Stands(NamedTuple):
+    """The true values before a move: a session's name and head, a branch's name and tip."""
+
+    session: str
+    head: int | None
+    branch: str
+    tip: int | None
+
+
+def _stands(tx: Transaction, session: int, branch: int | None) -> _Stands:
+    return _Stands._make(
+        tx.row(
+            # Two looks by key: SQLite plans an outer join of these as something six times as slow.
+            "SELECT name, head, (SELECT name FROM branch WHERE id = ?2),"
+            " (SELECT tip FROM branch WHERE id = ?2) FROM session WHERE id = ?1",
+            (session, branch),
+        )
+    )
+
+
+def _first_branch(tips: Sequence[TipMove], head: Keep | To) -> int | None:
+    if tips:
+        return tips[0].branch
+    return head.branch if isinstance(head, To) else None
+
+
 def _move_tip(
     tx: Transaction,
-    session_name: str,
     session: int,
     tip: TipMove,
+    stands: _Stands,
     heads: tuple[int | None, int | None],
 ) -> int | None:
-    name, old = tx.row("SELECT name, tip FROM branch WHERE id = ?", (tip.branch,))
-    tx.names(tip.branch, name)
-    if old == tip.new and tip.cause != "archive":
+    tx.names(tip.branch, stands.branch)
+    if stands.tip == tip.new and tip.cause != "archive":
         tx.execute("UPDATE branch SET archived = 0 WHERE id = ?", (tip.branch,))
         return None
-    seq = _record(tx, session_name, session, name, tip.branch, (old, tip.new), heads, tip.cause)
+    seq = _record(tx, session, tip.branch, stands, (stands.tip, tip.new), heads, tip.cause)
     if tip.cause == "archive":
         tx.execute("UPDATE branch SET archived = 1 WHERE id = ?", (tip.branch,))
         return seq
@@ -169,32 +194,18 @@ def _move_tip(
     return seq
 
 
-def _record_head_move(
-    tx: Transaction,
-    session_name: str,
-    session: int,
-    head: To,
-    heads: tuple[int | None, int | None],
-    cause: MoveCause,
-) -> int:
-    name, tip = tx.row("SELECT name, tip FROM branch WHERE id = ?", (head.branch,))
-    branch = head.branch or 0
-    return _record(tx, session_name, session, name, branch, (tip, tip), heads, cause)
-
-
 def _record(
     tx: Transaction,
-    session_name: str,
     session: int,
-    branch_name: str,
     branch: int,
+    stands: _Stands,
     tips: tuple[int | None, int | None],
     heads: tuple[int | None, int | None],
     cause: MoveCause,
 ) -> int:
     facts = {
-        "session": session_name,
-        "branch": branch_name,
+        "session": stands.session,
+        "branch": stands.branch,
         "old": tx.turn_id(tips[0]),
         "new": tx.turn_id(tips[1]),
         "head_old": tx.turn_id(heads[0]),

@@ -20,6 +20,8 @@ _COLUMNS = (
     " head_branch, created_ms, updated_ms, closed_ms, deleted_ms,"
     " (SELECT namespace.name FROM namespace WHERE namespace.id = session.namespace)"
 )
+_BY_NAME = f"SELECT {_COLUMNS} FROM session WHERE name = ? AND deleted_ms IS NULL"
+_BY_ID = f"SELECT {_COLUMNS} FROM session WHERE id = ?"
 
 
 class Rows(Protocol):
@@ -65,8 +67,7 @@ def check_name(name: str, what: str) -> str:
 
 def find_session(db: apsw.Connection, name: str) -> SessionRow | None:
     """Returns the session of that name, unless it is unknown or deleted."""
-    found = _row(db, "name = ? AND deleted_ms IS NULL", name)
-    return None if found is None else found
+    return _row(db, _BY_NAME, name)
 
 
 def get_session(db: apsw.Connection, name: str) -> SessionRow:
@@ -83,13 +84,13 @@ def get_session(db: apsw.Connection, name: str) -> SessionRow:
 
 def session_by_id(db: apsw.Connection, session: int) -> SessionRow:
     """Returns the session of that integer key, deleted or not."""
-    found = _row(db, "id = ?", session)
+    found = _row(db, _BY_ID, session)
     assert found is not None  # noqa: S101  keys of sessions come from the store itself
     return found
 
 
-def _row(db: apsw.Connection, where: str, parameter: object) -> SessionRow | None:
-    row = row_of(db, f"SELECT {_COLUMNS} FROM session WHERE {where}", (parameter,))
+def _row(db: apsw.Connection, sql: str, parameter: object) -> SessionRow | None:
+    row = row_of(db, sql, (parameter,))
     return None if row is None else SessionRow._make(row)
 
 

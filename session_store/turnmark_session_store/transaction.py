@@ -9,7 +9,6 @@ import msgspec
 
 from turnmark_events.types import Event, TipMoved
 from turnmark_session_store import event_table
-from turnmark_session_store.queries import row_of, rows_of, value_of
 from turnmark_session_store.times import to_rfc3339
 
 _encoder = msgspec.json.Encoder()
@@ -28,9 +27,16 @@ class Transaction:
         self.at_ms = at_ms
         self.idle_ms = idle_ms
         self.events: list[Event] = []
+        # One for all statements of the transaction: making one for each costs as much as a small
+        # statement. The next statement ends the one before, `close` the last.
+        self._cursor = db.cursor()
         self._at: str | None = None
         self._ids: dict[int, str] = {}
         self._branches: dict[int, str] = {}
+
+    def close(self) -> None:
+        """Ends the last statement: a read left open would keep the log from being emptied."""
+        self._cursor.close(True)
 
     @property
     def at(self) -> str:
@@ -66,23 +72,24 @@ class Transaction:
 
     def execute(self, sql: str, parameters: Any = ()) -> None:
         """Runs one statement whose rows nobody needs."""
-        self.db.execute(sql, parameters)
+        self._cursor.execute(sql, parameters)
 
     def row(self, sql: str, parameters: Any = ()) -> Any:
         """Returns the first row, or None."""
-        return row_of(self.db, sql, parameters)
+        return self._cursor.execute(sql, parameters).fetchone()
 
     def rows(self, sql: str, parameters: Any = ()) -> list[Any]:
         """Returns all rows."""
-        return rows_of(self.db, sql, parameters)
+        return list[Any](self._cursor.execute(sql, parameters))
 
     def value(self, sql: str, parameters: Any = ()) -> Any:
         """Returns the first column of the first row, or None."""
-        return value_of(self.db, sql, parameters)
+        found = self._cursor.execute(sql, parameters).fetchone()
+        return None if found is None else found[0]
 
     def insert(self, sql: str, parameters: Any = ()) -> int:
         """Runs one INSERT and returns the new row's integer key."""
-        self.db.execute(sql, parameters)
+        self._cursor.execute(sql, parameters)
         return self.db.last_insert_rowid()
 
     def record(

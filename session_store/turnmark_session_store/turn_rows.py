@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import apsw
+import msgspec
 
 from turnmark_events.errors import Conflict
 from turnmark_session_store.identity import PreparedTurn, hashed_id
@@ -19,7 +19,9 @@ _COLUMNS = (
     " digest, tokens, masked, lost_predecessor, time_ms, created_ms"
 )
 _VALUES = "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16"
-_INSERT = f"INSERT INTO turn (root, {_COLUMNS}) SELECT root, {_VALUES} FROM turn WHERE id = ?1"
+_INSERT = (
+    f"INSERT INTO turn (root, {_COLUMNS}) VALUES ((SELECT root FROM turn WHERE id = ?1), {_VALUES})"
+)
 _INSERT_ROOT = (
     f"INSERT INTO turn (id, root, {_COLUMNS}) SELECT n, n, {_VALUES}"
     " FROM (SELECT coalesce(max(id), 0) + 1 AS n FROM turn)"
@@ -28,8 +30,7 @@ _INSERT_ROOT = (
 one more than the greatest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(msgspec.Struct, frozen=True):
     """Where a turn ended up: its integer key, its id, and what was found there."""
 
     turn: int

@@ -91,6 +91,7 @@ class WriterThread:
         idle_ms: int = 1_800_000,
     ) -> None:
         self._db = connection
+        self._cursor = connection.cursor()
         self._idle_ms = idle_ms
         self.deliver = deliver
         self._clock = clock
@@ -219,7 +220,7 @@ class WriterThread:
             log.warning("answers_not_delivered", requests=len(group))
 
     def _write(self, group: list[_Request[Any]]) -> None:
-        self._db.execute("BEGIN IMMEDIATE")
+        self._cursor.execute("BEGIN IMMEDIATE")
         if len(group) == 1:
             self._apply_alone(group[0])
         else:
@@ -227,20 +228,20 @@ class WriterThread:
                 self._apply(request)
         failpoint("store.before_commit")
         if self._db.in_transaction:
-            self._db.execute("COMMIT")
+            self._cursor.execute("COMMIT")
 
     def _apply_alone(self, request: _Request[Any]) -> None:
         """Applies the only request of a group: its savepoint is the transaction itself."""
         self._call(request)
         if request.error is not None:
-            self._db.execute("ROLLBACK")
+            self._cursor.execute("ROLLBACK")
 
     def _apply(self, request: _Request[Any]) -> None:
-        self._db.execute("SAVEPOINT request")
+        self._cursor.execute("SAVEPOINT request")
         self._call(request)
         if request.error is not None:
-            self._db.execute("ROLLBACK TO request")
-        self._db.execute("RELEASE request")
+            self._cursor.execute("ROLLBACK TO request")
+        self._cursor.execute("RELEASE request")
 
     def _call(self, request: _Request[Any]) -> None:
         transaction = Transaction(self._db, self._clock(), self._idle_ms)
@@ -254,10 +255,12 @@ class WriterThread:
             request.error = _as_answer(error)
         else:
             request.events = transaction.events
+        finally:
+            transaction.close()
 
     def _give_up(self, group: list[_Request[Any]], error: Exception) -> None:
         if self._db.in_transaction:
-            self._db.execute("ROLLBACK")
+            self._cursor.execute("ROLLBACK")
         if _is_failed_sync(error):
             self.broken = str(error)
         log.error("commit_failed", requests=len(group), error=str(error), read_only=self.broken)
