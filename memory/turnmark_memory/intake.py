@@ -318,8 +318,22 @@ class _Batch:
                 self.add(self._lately_saved())
             if len(self.saves) == count:
                 break
+        for save in self.saves.values():
+            self._let_go(save)
         for topic in sorted(self.saves):
             self._settle_doubles(self.saves[topic])
+
+    def _let_go(self, save: _Save) -> None:
+        """Takes out again what was merged into a file though a person put it elsewhere."""
+        elsewhere = {
+            name for other in self.saves.values() if other is not save for name in other.read_ids
+        }
+        merged = save.merged
+        for name in (save.merged_ids - save.read_ids) & elsewhere:
+            if name in save.before_blocks:
+                merged = remove_block(merged, name)
+        if merged is not save.merged:
+            save.is_understood(save.read, merged)
 
     @property
     def readable(self) -> frozenset[str]:

@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 
 from turnmark_memory.bases import Base
 from turnmark_memory.durable import digest_of
-from turnmark_memory.topic import Block, Raw, Topic
+from turnmark_memory.topic import Block, Definition, Raw, Topic
 from turnmark_memory.topic_format import parse
 
 _ALIKE = 0.5
@@ -30,8 +30,9 @@ def nearest(save: bytes, recent: Sequence[Base]) -> int:
     """Returns the place in `recent` (newest first, not empty) of the content that was edited.
 
     Only an install makes an open editor stale: of the contents since the last one the newest is
-    meant, however the save looks. A save without anything of its own that equals an old text is
-    taken for a stale one the first time; when it comes again, the person means it.
+    meant, however the save looks. A save without a word of its own only takes away; it is stale if
+    footnotes are missing that no person takes out with a paragraph, or if it is an old text to the
+    byte, and that only the first time: when it comes again, the person means it.
     """
     stale = _possibly_stale(recent)
     if not stale:
@@ -40,10 +41,12 @@ def nearest(save: bytes, recent: Sequence[Base]) -> int:
     candidates = {0: _signs(_as_saved(recent[0]))}
     candidates.update((place, _signs(_as_saved(recent[place]))) for place in stale)
     known = frozenset[object]().union(*candidates.values())
-    if held <= known and _was_offered(save, recent):
-        return 0
-
     own = held - known
+    if not own:
+        if _was_offered(save, recent):
+            return 0
+        meant = {0, *(place for place in stale if _is_old(save, recent[place], recent[0]))}
+        candidates = {place: signs for place, signs in candidates.items() if place in meant}
 
     def unlikely(place: int) -> tuple[int, int, int]:
         signs = candidates[place]
@@ -59,6 +62,18 @@ def _possibly_stale(recent: Sequence[Base]) -> list[int]:
         return []
     older = range(max(1, install + 1), len(recent))
     return [place for place in older if recent[place].content is not None]
+
+
+def _is_old(save: bytes, base: Base, newest: Base) -> bool:
+    """Tells whether a save that adds nothing was made from `base` rather than the newest text."""
+    if save == base.content:
+        return True
+    labels = _labels(parse(save))
+    return labels == _labels(_as_saved(base)) != _labels(_as_saved(newest))
+
+
+def _labels(topic: Topic) -> frozenset[str]:
+    return frozenset(part.label for part in topic.segments if isinstance(part, Definition))
 
 
 def _removed(lost: AbstractSet[object], own: AbstractSet[object]) -> int:
