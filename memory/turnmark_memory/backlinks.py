@@ -47,6 +47,12 @@ def links_of(topic: Topic) -> tuple[str, ...]:
     return tuple(dict.fromkeys(block for part in topic.segments for block in links_in(part)))
 
 
+def linked_from(line: bytes | None) -> tuple[str, ...]:
+    """Returns the ids of the blocks that a block's line links to."""
+    text = "" if line is None else line.decode("utf-8", "replace")
+    return tuple(found[1] for found in _BLOCK.finditer(text))
+
+
 def links_in(part: Segment) -> tuple[str, ...]:
     """Returns the ids of the blocks that a part of a document links to; in code there are none."""
     if _is_verbatim(part):
@@ -59,19 +65,22 @@ def mend_links(
     *,
     load: Callable[[str], Topic | None],
     linking: Callable[[str], Iterable[str]],
+    known: Mapping[str, Place] | None = None,
 ) -> Mended:
     """Returns the topics in which links have to follow what `changes` moved or merged.
 
     `linking` names the topics that link to a block; `load` gives a topic as the changes leave it,
-    None for one to leave alone. Costs a look for each block that came to a place, and a read of
-    the topics that link to it.
+    None for one to leave alone. `known` are places of blocks that lines which came back may link to
+    from a time when they stood elsewhere. Costs a look for each block that came to a place, and a
+    read of the topics that link to it.
     """
     blocks = [change for change in changes if not _is_embed(change)]
     places, origins = _places(blocks), _origins(blocks)
-    if not places:
-        return Mended(topics={}, changes=())
     names = dict.fromkeys(change.topic for change in changes)
     names.update(dict.fromkeys(topic for block in places for topic in linking(block)))
+    places = {**(known or {}), **places}
+    if not places:
+        return Mended(topics={}, changes=())
     topics: dict[str, Topic] = {}
     found: list[BlockChange] = []
     for name in names:

@@ -15,7 +15,7 @@ import structlog
 
 from turnmark_events.errors import NotFound, Refused, Stale, TurnmarkError
 from turnmark_memory.apply import Applied, BlockChange, Sources, apply_edits, folded
-from turnmark_memory.backlinks import mend_links
+from turnmark_memory.backlinks import Place, linked_from, mend_links
 from turnmark_memory.bases import Base
 from turnmark_memory.core_page import arrange
 from turnmark_memory.durable import digest_of
@@ -160,12 +160,14 @@ def compose(
     done: list[Done] = []
     changes: list[BlockChange] = []
     by_person: list[BlockChange] = []
+    restored: list[BlockChange] = []
     for work in works:
         result, changed = _carry_out(desk, work, at.date(), keep_history=keep_history)
         done.append(result)
         changes += changed
         by_person += changed if work.by_person else ()
-    changes = [*folded([*changes, *follow_links(desk, changes)])]
+        restored += changed if work.carry_out is not None else ()
+    changes = [*folded([*changes, *follow_links(desk, changes, restored)])]
     promote(desk, changes)
     topics = tuple(topic for topic in sorted({*desk.topics, *desk.exact}) if desk.differs(topic))
     files = tuple(staged(desk, topic) for topic in topics)
@@ -221,6 +223,8 @@ def _carry_out(
         ), ()
     desk.topics.update(applied.topics)
     desk.exact.update(applied.exact)
+    for topic in (name for name, content in applied.exact.items() if content is None):
+        desk.topics.pop(topic, None)
     for change in applied.changes:
         if change.after is not None:
             desk.moved[change.block] = change.topic
@@ -280,17 +284,31 @@ def _applied(
     )
 
 
-def follow_links(desk: Desk, changes: Sequence[BlockChange]) -> tuple[BlockChange, ...]:
-    """Lets links to blocks that went elsewhere follow them, in whatever topic they stand."""
+def follow_links(
+    desk: Desk, changes: Sequence[BlockChange], restored: Sequence[BlockChange] = ()
+) -> tuple[BlockChange, ...]:
+    """Lets links to blocks that went elsewhere follow them, in whatever topic they stand.
+
+    Lines of `restored` come from an earlier time: their links are put right as well.
+    """
 
     def load(topic: str) -> Topic | None:
         try:
-            return None if topic in desk.exact else desk.load(topic)
+            return desk.load(topic)
         except TurnmarkError:  # a topic that can't be used now keeps its link; it names its block
             return None
 
-    mended = mend_links(changes, load=load, linking=desk.shelf.index.topics_linking)
+    known: dict[str, Place] = {}
+    for name in {name for change in restored for name in linked_from(change.after)}:
+        topic = desk.where(name)
+        found = load(topic) if topic is not None else None
+        block = found.block(name) if found is not None else None
+        if topic is not None and block is not None and block.id is not None:
+            known[name] = (topic, block.id)
+    mended = mend_links(changes, load=load, linking=desk.shelf.index.topics_linking, known=known)
     desk.topics.update(mended.topics)
+    for topic in mended.topics:
+        desk.exact.pop(topic, None)
     return mended.changes
 
 
