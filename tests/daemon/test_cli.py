@@ -704,7 +704,7 @@ def test_remembers_a_fact(turnmark: Shell, daemon: Daemon) -> None:
     daemon.answers["memory.remember"] = answer
     assert turnmark("remember", "我住在波尔图。").out == "b-1 in people/user (revision 4)\n"
     options = ["--topic", "people/x", "--session", "s", "--turn", "t", "--pin", "--json"]
-    assert turnmark("remember", "-", *options, stdin="I moved.\n".encode()).json == answer
+    assert turnmark("remember", "-", *options, stdin=b"I moved.\n").json == answer
     assert daemon.params_of("memory.remember") == [
         {"text": "我住在波尔图。"},
         {"text": "I moved.", "topic": "people/x", "session": "s", "turn": "t", "pin": True},
