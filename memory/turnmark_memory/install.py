@@ -49,6 +49,9 @@ CORE_PAGE = "core.md"
 _ROUNDS_LIMIT = 3
 """Saves in a row that an install or an intake runs after; the watcher tells of the next one."""
 
+_AT_ONCE = 256
+"""Topics whose documents are in memory together; blocks that went further are looked up."""
+
 _PROBLEMS_LIMIT = 100
 
 
@@ -213,11 +216,19 @@ class Installer:
 
     async def rescan(self) -> frozenset[str]:
         """Takes in what people did to any topic; see `take_in`. Costs a read of every topic."""
-        return await self.take_in(await anyio.to_thread.run_sync(self._intake.everything))
+        return await self._take_in_all(await anyio.to_thread.run_sync(self._intake.everything))
 
     async def rescan_folder(self, folder: str) -> frozenset[str]:
         """Takes in what people did to the topics in a folder; see `take_in`."""
-        return await self.take_in(await anyio.to_thread.run_sync(self._intake.below, folder))
+        return await self._take_in_all(await anyio.to_thread.run_sync(self._intake.below, folder))
+
+    async def _take_in_all(self, topics: Sequence[str]) -> frozenset[str]:
+        """Takes in any number of topics, a bounded number at a time."""
+        held: frozenset[str] = frozenset()
+        unseen = await anyio.to_thread.run_sync(self._intake.unseen, topics)
+        for start in range(0, len(unseen), _AT_ONCE):
+            held |= await self.take_in(unseen[start : start + _AT_ONCE])
+        return held
 
     async def _taken_in(self, topics: Sequence[str]) -> bool:
         """Takes edits in, as a revision of their own; tells whether there were any."""

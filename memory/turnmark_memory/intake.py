@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
@@ -130,7 +131,8 @@ class Intake:
 
     def unseen(self, topics: Iterable[str]) -> list[str]:
         """Returns those of `topics` whose files aren't as memory saw them; cheap for the others."""
-        return [topic for topic in topics if self._is_unseen(topic)]
+        odd = self._bases.unreadable()
+        return [topic for topic in topics if topic in odd or self._is_unseen(topic)]
 
     def _is_unseen(self, topic: str) -> bool:
         try:
@@ -194,7 +196,8 @@ class Intake:
             desk.topics[save.topic] = save.final
         changes = [*folded([*changes, *follow_links(desk, changes)])]
         promote(desk, changes)
-        written = [topic for topic in sorted(desk.topics) if _is_to_write(desk, saves, topic)]
+        known = {save.topic: save for save in saves}
+        written = [topic for topic in sorted(desk.topics) if _is_to_write(desk, known, topic)]
         if not changes and not written:
             return None
         files = {topic: staged(desk, topic) for topic in written}
@@ -259,19 +262,20 @@ class Intake:
             return
         found = parse(content or b"")
         yield from found.warnings
-        for block in found.blocks():
+        blocks = [(line, part) for line, part in found.lines() if isinstance(part, Block)]
+        for line, block in blocks:
             for label in block.cites:
                 if self._shelf.archive.resolve(label) is None:
                     yield TopicWarning(
-                        line=block.line,
+                        line=line,
                         problem=f"the footnote {label} names no source; take it out, or put the "
                         "missing file back under sources/",
                     )
         copied = self._bases.copied_in(topic)
-        for block in found.blocks():
+        for line, block in blocks:
             if block.id in copied:
                 yield TopicWarning(
-                    line=block.line,
+                    line=line,
                     problem=f"the block id {block.id} is another block's; this copy gets its own",
                 )
 
@@ -286,6 +290,8 @@ class _Batch:
         self._looked: set[str] = set()
         self._skipped: set[str] = set()
         self._taken: set[str] = set()
+        self._holders: dict[str, list[_Save]] = {}
+        self._left: dict[str, list[Block]] = {}
         self.saves: dict[str, _Save] = {}
 
     def add(self, topics: Iterable[str], *, forced: bool = False) -> None:
@@ -318,19 +324,24 @@ class _Batch:
                 self.add(self._lately_saved())
             if len(self.saves) == count:
                 break
+        read = Counter(name for save in self.saves.values() for name in save.read_ids)
         for save in self.saves.values():
-            self._let_go(save)
+            self._let_go(save, read)
+        for topic in sorted(self.saves):
+            save = self.saves[topic]
+            for name in save.merged_ids:
+                self._holders.setdefault(name, []).append(save)
+            for name in save.gone:
+                self._left.setdefault(name, []).append(save.before_blocks[name])
         for topic in sorted(self.saves):
             self._settle_doubles(self.saves[topic])
 
-    def _let_go(self, save: _Save) -> None:
+    @staticmethod
+    def _let_go(save: _Save, read: Mapping[str, int]) -> None:
         """Takes out again what was merged into a file though a person put it elsewhere."""
-        elsewhere = {
-            name for other in self.saves.values() if other is not save for name in other.read_ids
-        }
         merged = save.merged
-        for name in (save.merged_ids - save.read_ids) & elsewhere:
-            if name in save.before_blocks:
+        for name in save.merged_ids - save.read_ids:
+            if name in read and name in save.before_blocks:
                 merged = remove_block(merged, name)
         if merged is not save.merged:
             save.is_understood(save.read, merged)
@@ -390,7 +401,6 @@ class _Batch:
             block_line(
                 Block(
                     raw="",
-                    line=0,
                     kind="paragraph",
                     id=doc.block,
                     text=doc.text,
@@ -446,7 +456,6 @@ class _Batch:
 
     def _settle_doubles(self, save: _Save) -> None:
         """Gives copies ids of their own and marks what the person changed."""
-        others = [other for other in self.saves.values() if other is not save]
         earlier = copied_ids(save.base)
         renamed: dict[int, str] = {}
         marked: set[int] = set()
@@ -455,50 +464,44 @@ class _Batch:
         for place, block in enumerate(save.merged.blocks()):
             if block.id is None:
                 continue
-            if self._is_copy(save, place, block, own, others):
+            if self._is_copy(save, place, block, own):
                 known = earlier.get(block.id, [])
                 renamed[place] = known.pop(0) if known else self._fresh(save, block)
                 copied[block.id] = None
                 marked.add(place)
             else:
                 own.add(block.id)
-                if self._is_reworded(save, block, others):
+                if self._is_reworded(save, block):
                     marked.add(place)
         save.final = with_notes(save.merged, renamed, marked)
         save.copied = tuple(copied)
 
-    def _is_copy(
-        self, save: _Save, place: int, block: Block, own: set[str], others: Sequence[_Save]
-    ) -> bool:
+    def _is_copy(self, save: _Save, place: int, block: Block, own: set[str]) -> bool:
         name = block.id or ""
         if name in own:
             return True
         if name not in save.before_blocks:
-            return self._is_anothers(save, name, others)
+            return self._is_anothers(save, name)
         # Of several in one file the one with the old words is the original, else the first.
         if _same(save.before_blocks[name], block):
             return False
         later = list(save.merged.blocks())[place + 1 :]
         return any(_same(one, save.before_blocks[name]) for one in later if one.id == name)
 
-    def _is_anothers(self, save: _Save, name: str, others: Sequence[_Save]) -> bool:
-        for other in others:
-            if name in other.merged_ids and (
-                name in other.before_blocks or other.topic < save.topic
-            ):
+    def _is_anothers(self, save: _Save, name: str) -> bool:
+        for other in self._holders.get(name, ()):
+            if other is not save and (name in other.before_blocks or other.topic < save.topic):
                 return True
         owner = self._shelf.index.where(name)
         return owner is not None and owner != save.topic and owner not in self.saves
 
-    @staticmethod
-    def _is_reworded(save: _Save, block: Block, others: Sequence[_Save]) -> bool:
+    def _is_reworded(self, save: _Save, block: Block) -> bool:
         name = block.id or ""
         if name not in save.read_ids:
             return False  # an install's, merged in
         before = save.before_blocks.get(name)
         if before is None:
-            came_from = (other.before_blocks.get(name) for other in others if name in other.gone)
-            before = next((one for one in came_from if one is not None), None)
+            before = next(iter(self._left.get(name, ())), None)
         if before is not None:
             return not _same(before, block)
         known = (base.as_topic().block(name) for base in save.recent)
@@ -562,8 +565,8 @@ def _by_id(topic: Topic) -> dict[str, Block]:
     return found
 
 
-def _is_to_write(desk: Desk, saves: Sequence[_Save], topic: str) -> bool:
-    save = next((save for save in saves if save.topic == topic), None)
+def _is_to_write(desk: Desk, saves: Mapping[str, _Save], topic: str) -> bool:
+    save = saves.get(topic)
     if save is None:
         return desk.differs(topic)
     return save.has_news or render(desk.topics[topic]) != render(save.final)
