@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+import msgspec
 
 from turnmark_memory.index_file import Database
 from turnmark_memory.index_schema import BlockDoc, TopicDoc, TopicRow, TurnDoc
@@ -58,8 +61,13 @@ def drop_turn(db: Database, label: str) -> None:
 
 
 def put_topic(db: Database, given: TopicDoc) -> None:
-    """Writes a topic and its blocks in place of what was there; moved blocks leave elsewhere."""
-    drop_topic(db, given.topic)
+    """Writes a topic and its blocks in place of what was there; moved blocks leave elsewhere.
+
+    Blocks that are as they were keep their rows: a write among the words costs more the more words
+    the index has.
+    """
+    same = _same_rows(db, given)
+    _drop_rows(db, given.topic, frozenset(same.values()))
     db.execute(
         "INSERT INTO topic VALUES (?, ?, ?, ?)",
         (given.topic, given.about, given.tokens, _microseconds_or_none(given.updated_at)),
@@ -68,17 +76,48 @@ def put_topic(db: Database, given: TopicDoc) -> None:
         db.execute("INSERT INTO link VALUES (?, ?)", (block, given.topic))
     named = terms_of(given.topic.partition("/")[2] or given.topic)
     for place, doc in enumerate(given.blocks):
-        _put_block(db, doc, given.topic, place, named)
+        if doc.block in same:
+            row = same[doc.block]
+            db.execute("UPDATE block SET place = ?1 WHERE row = ?2 AND place <> ?1", (place, row))
+        else:
+            _put_block(db, doc, given.topic, place, named)
 
 
 def drop_topic(db: Database, topic: str) -> None:
     """Takes a topic and its blocks out; an unknown one is fine."""
+    _drop_rows(db, topic, frozenset())
+
+
+def _drop_rows(db: Database, topic: str, kept: frozenset[int]) -> None:
     for row, terms in db.execute(
         "SELECT row, terms FROM block WHERE topic = ?", (topic,)
     ).fetchall():
-        _drop_block(db, row, terms)
+        if row not in kept:
+            _drop_block(db, row, terms)
     db.execute("DELETE FROM link WHERE topic = ?", (topic,))
     db.execute("DELETE FROM topic WHERE topic = ?", (topic,))
+
+
+def _same_rows(db: Database, given: TopicDoc) -> dict[str, int]:
+    """Returns the rows of the blocks that are in the topic already, just as they are given."""
+    times = Counter(doc.block for doc in given.blocks)
+    found: dict[str, int] = {}
+    for doc in given.blocks:
+        row = row_of_block(db, doc.block) if times[doc.block] == 1 else None
+        if row is None:
+            continue
+        there = block_doc(db, row)
+        wanted = msgspec.structs.replace(
+            doc, topic=given.topic, aliases=tuple(sorted(set(doc.aliases)))
+        )
+        if there == wanted and (not doc.cites or _is_timed(db, row)):
+            found[doc.block] = row
+    return found
+
+
+def _is_timed(db: Database, row: int) -> bool:
+    sql = "SELECT 1 FROM block WHERE row = ? AND learnt_us IS NOT NULL"
+    return db.execute(sql, (row,)).fetchone() is not None
 
 
 def set_learnt(db: Database, label: str) -> None:
