@@ -95,7 +95,12 @@ def test_both_clients_have_the_methods() -> None:
         place.start()
         with place.connect_sync() as memory:
             said = memory.remember("The office is in Porto.", topic="subjects/office")
-            edit = {"op": "revise", "block": said["block"], "text": "It is in Lisbon.", "cites": []}
+            edit: dict[str, Any] = {
+                "op": "revise",
+                "block": said["block"],
+                "text": "It is in Lisbon.",
+                "cites": [],
+            }
             edited = memory.edit([edit], expect=said["revision"])
             with pytest.raises(Stale):
                 memory.edit([edit], expect=said["revision"])
