@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 import apsw
@@ -61,7 +61,7 @@ class _Request(Generic[T]):
     answer: Answer[T]
     result: T | None = None
     error: BaseException | None = None
-    events: list[Event] = field(default_factory=list[Event])
+    events: Sequence[Event] = ()
 
     def settle(self) -> None:
         if self.answer.done():  # whoever asked was cancelled
@@ -268,7 +268,7 @@ class WriterThread:
 
     def _fail(self, group: list[_Request[Any]], error: TurnmarkError) -> None:
         for request in group:
-            request.error, request.events = error, []
+            request.error, request.events = error, ()
 
     def _unavailable(self, error: Exception | None = None) -> TurnmarkError:
         if self.broken:
