@@ -43,8 +43,8 @@ class DaemonNotRunning(TurnmarkError):
     def __init__(self, tried: Sequence[Path]) -> None:
         places = ", ".join(str(path) for path in tried) or "no socket is known"
         super().__init__(
-            f"no turnmark daemon answers ({places}): start it with `turnmark serve`, or as a "
-            "service with `systemctl --user start turnmark`",
+            f"no turnmark daemon answers ({places}): start it with `turnmark serve`, or let "
+            "`turnmark setup service` start it with your session",
             tried=[str(path) for path in tried],
         )
 

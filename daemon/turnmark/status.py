@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import apsw
@@ -13,6 +16,10 @@ from turnmark_memory import Memory
 from turnmark_session_store import SessionStore
 from turnmark_session_store.owed import live_branches, owed
 from turnmark_session_store.queries import value_of
+
+
+# An install and its log take some megabytes; below this the next one may not fit.
+_LITTLE_ROOM_BYTES = 8 * 1024 * 1024
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,6 +151,20 @@ def _of_transcripts(transcripts: Mapping[str, Any]) -> list[str]:
         for agent, one in transcripts.items()
         if one.get("last_error")
     ]
+
+
+def _room_advice(places: Iterable[Path]) -> list[str]:
+    """Says which of the file systems of state and workspace is as good as full."""
+    full: dict[int, str] = {}
+    for place in places:
+        with suppress(OSError):
+            room = shutil.disk_usage(place).free
+            if room < _LITTLE_ROOM_BYTES:
+                full[place.stat().st_dev] = (
+                    f"The disk of {place} has {room // 1024:,} KiB left: appends and memory fail "
+                    "when it is full. Free some space; turnmark goes on by itself."
+                )
+    return list(full.values())
 
 
 def _time(moment: Any) -> str | None:

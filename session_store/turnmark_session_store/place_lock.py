@@ -80,7 +80,10 @@ def hold_lock(path: Path) -> PlaceLock:
         raise PlaceTaken(path, pid) from None
     except OSError as error:
         os.close(fd)
-        raise Unavailable(f"{path} can't be locked: {error.strerror}.", path=str(path)) from error
+        raise Unavailable(
+            f"{path} can't be locked: {error.strerror}; mend that, or choose another place.",
+            path=str(path),
+        ) from error
     return PlaceLock(path, fd)
 
 

@@ -111,6 +111,17 @@ def test_a_stale_socket_is_replaced(daemon: Daemon) -> None:
         assert wire.call("session.show", session="s")["head"] == "acknowledged"
 
 
+def test_a_socket_on_which_a_daemon_listens_is_not_taken(daemon: Daemon) -> None:
+    """A daemon with places of its own, but this one's socket, ends with 4 and names its pid."""
+    daemon.start()
+    others = [f"--{name}={daemon.root / 'other' / name}" for name in ("state", "workspace")]
+    refused = daemon.refused(*others)
+    assert refused.returncode == 4
+    assert f"process {daemon.pid} listens on {daemon.socket}" in refused.stderr
+    with daemon.wire() as wire:
+        assert wire.call("hello")["pid"] == daemon.pid
+
+
 @pytest.mark.parametrize("kind", ["file", "link", "dangling link", "directory", "fifo"])
 def test_what_is_no_socket_is_refused_untouched(daemon: Daemon, kind: str) -> None:
     """A file, a link or a directory at the socket's path is named and left as it is."""

@@ -21,7 +21,8 @@ from turnmark.rpc.connection import Connection, ConnectionStatistics, Peer
 from turnmark.rpc.dispatch import Dispatcher, Method
 from turnmark.rpc.messages import Failure, FailureAnswer, encode
 from turnmark.rpc.socket_path import check_socket_path
-from turnmark_events.errors import Refused, Unavailable
+from turnmark_events.errors import Busy, Refused, Unavailable
+from turnmark_session_store.place_lock import PlaceTaken
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -44,11 +45,23 @@ class ServerStatistics(msgspec.Struct, frozen=True, kw_only=True):
     connections: tuple[ConnectionStatistics, ...]
 
 
+class SocketTaken(PlaceTaken):
+    """Another daemon listens on the path; `facts["pid"]` is its pid, None if it can't be told."""
+
+    def __init__(self, path: Path, pid: int | None) -> None:
+        holder = f"process {pid}" if pid else "another process"
+        Busy.__init__(
+            self,
+            f"{holder} listens on {path} already; stop it, or give this daemon another --socket",
+            path=str(path),
+            pid=pid,
+        )
+
+
 class Server:
     """Serves a method table on one Unix socket.
 
-    Whoever makes one must hold the lock of the state directory: a socket that is found at `path`
-    is taken for one that a dead daemon left, and removed.
+    A socket at `path` on which nobody listens was left by a dead daemon and is removed.
     """
 
     def __init__(
@@ -169,10 +182,11 @@ def peer_of(sock: socket.socket) -> Peer:
 def listen(path: Path) -> tuple[socket.socket, tuple[int, int]]:
     """Returns a listening socket at `path`, mode 0600, and its device and inode.
 
-    A missing directory is made with mode 0700. A socket that is there is removed: the caller holds
-    the lock of the state directory.
+    A missing directory is made with mode 0700. A socket that is there and on which nobody listens
+    is removed.
 
     Raises:
+        SocketTaken: if another daemon listens there.
         Refused: if the path is too long, its directory is not private, or something that is no
             socket is there.
         Unavailable: if the system refuses the socket.
@@ -219,8 +233,22 @@ def _remove_stale(path: Path) -> None:
         raise Refused(
             f"{path} is there and is no socket; it was left as it is: move it away, or set `socket`"
         )
+    _check_nobody_listens(path)
     path.unlink()
     log.info("stale_socket_removed", path=str(path))
+
+
+def _check_nobody_listens(path: Path) -> None:
+    """Passes if a socket is stale: a daemon with another state may listen on the same path."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(os.fspath(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return
+        except BlockingIOError:
+            raise SocketTaken(path, None) from None  # its queue is full: somebody is there
+        raise SocketTaken(path, peer_of(probe).pid)
 
 
 def _remove_own(path: Path, identity: tuple[int, int]) -> None:
