@@ -17,6 +17,9 @@ from turnmark_session_store import SessionStore
 from turnmark_session_store.owed import live_branches, owed
 from turnmark_session_store.queries import value_of
 
+_PROBLEMS_SHOWN = 5
+"""Of what is odd in topic files; the log has it all."""
+
 
 # An install and its log take some megabytes; below this the next one may not fit.
 _LITTLE_ROOM_BYTES = 8 * 1024 * 1024
@@ -136,6 +139,10 @@ def _what_to_do(
             f"The workspace is at two places, here and at {statistics['twin']}: what is written in "
             "one is missing in the other. `turnmark doctor` says what to do."
         )
+    advice += [
+        f"topics/{one.topic}.md{f':{one.line}' if one.line else ''}: {one.problem}."
+        for one in statistics["problems"][:_PROBLEMS_SHOWN]
+    ]
     if statistics["counter"] == "estimate":
         advice.append(
             "Tokens are estimated, never too low: tiktoken's vocabulary is missing. Install "

@@ -466,6 +466,7 @@ class Memory:
             "counter": self._counter,
             "installs": self.installer.installs,
             "core_tokens": self.installer.core.tokens,
+            "problems": self.problems(),
             "next_night": None if night is None else night.astimezone(UTC),
             **self.worker.statistics(),
         }

@@ -9,7 +9,7 @@ as it is: nobody has looked at the rest of what it says.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -45,7 +45,7 @@ def removal_of(index: Index, changes: Sequence[BlockChange]) -> Removal:
     gone = [
         label
         for label in before
-        if label not in after and changed.issuperset(index.blocks_citing(label))
+        if label not in after and changed.issuperset(_live_citing(index, label))
     ]
     back = [label for label in after if label not in before]
     return Removal(gone=_refs(index, gone), back=_refs(index, back))
@@ -65,6 +65,14 @@ def follow_removal(tx: Transaction, workspace: int, removal: Removal, revision: 
             f" {_OF_TURN} AND outcome = 'parked' AND reason = 'removed'",
             (revision, tx.at_ms, workspace, *ref),
         )
+
+
+def _live_citing(index: Index, label: str) -> Iterator[str]:
+    """Yields the blocks that say now what a turn said; one that is superseded is only history."""
+    for name in index.blocks_citing(label):
+        block = index.block(name)
+        if block is not None and block.superseded_by is None:
+            yield name
 
 
 def _labels(lines: Iterable[bytes | None]) -> dict[str, None]:
