@@ -181,6 +181,10 @@ class _Undo:
             content = None if topic is None else render(topic)
             if (None if content is None else digest_of(content)) == file.after:
                 self._restore(found, file, content or b"")
+        if found and len(found) == len(self._record.files) and CORE not in found:
+            # What the revision did not arrange is not arranged anew because it goes back.
+            core = self._sources.load(CORE)
+            found[CORE] = None if core is None else render(core)
         return found
 
     def _restore(self, found: dict[str, bytes | None], file: FileChange, content: bytes) -> None:

@@ -35,6 +35,11 @@ _MOVED_AND_MERGED = [
 
 
 _LINK_BEFORE_THE_REMOVAL = [_step("add", 0, 0, 0), _step("link", 0, 0, 0), _step("retire", 0, 0, 0)]
+_UNPINNED_AND_RETIRED = [
+    _step("remember", 0, 0, 0),
+    _step("unpin", 0, 0, 0),
+    _step("retire", 0, 0, 0),
+]
 _MOVED_BY_A_LINE = [_step("add", 0, 0, 0), _step("move", 0, 0, 0)]
 _LINK_FROM_BEFORE_A_MOVE_BACK = [
     _step("add", 0, 0, 0),
@@ -48,6 +53,7 @@ _LINK_FROM_BEFORE_A_MOVE_BACK = [
 @given(steps(most=8))
 @example(_LINK_BEFORE_THE_REMOVAL)
 @example(_MOVED_BY_A_LINE)
+@example(_UNPINNED_AND_RETIRED)
 def test_undo_of_the_last_revision_gives_every_file_its_bytes_back(taken: list[Step]) -> None:
     """Topics, core page and timeline; and undoing the undo gives the later bytes back."""
     anyio.run(partial(_undo_each, taken))
