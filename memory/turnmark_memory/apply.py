@@ -17,7 +17,7 @@ from turnmark_events.errors import NotFound, Refused, Stale
 from turnmark_memory.labels import block_id_of
 from turnmark_memory.model import Add, Edit, Merge, Move, Pin, Retire, Revise, Split, Unpin
 from turnmark_memory.pins import is_pinned, pin, retarget, unpin
-from turnmark_memory.topic import Block, Embed, Raw, Topic, block_hash
+from turnmark_memory.topic import Block, Topic, block_hash
 from turnmark_memory.topic_edit import (
     add_block,
     insert_after,
@@ -247,7 +247,6 @@ class _Work:
             name = self._fresh(number, place)
             new = Block(
                 raw="",
-                line=0,
                 kind="paragraph",
                 id=name,
                 text=part.text,
@@ -418,14 +417,11 @@ def line_of(topic: Topic | None, name: str) -> tuple[bytes | None, str | None]:
 
     Embeds below the automatic line are arranged, not pinned, and so are none.
     """
-    arranged = False
-    for part in topic.segments if topic is not None else ():
-        arranged = arranged or (isinstance(part, Raw) and part.kind == "line")
-        if isinstance(part, Block) and part.id == name:
-            return _bytes(part.raw), part.section
-        if isinstance(part, Embed) and part.block == name and not arranged:
-            return _bytes(part.raw), None
-    return None, None
+    place = topic.place_of(name) if topic is not None else None
+    if topic is None or place is None:
+        return None, None
+    part = topic.segments[place]
+    return _bytes(part.raw), part.section if isinstance(part, Block) else None
 
 
 def _bytes(raw: str) -> bytes:

@@ -44,11 +44,11 @@ class CorePage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Unit(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that fits or not: its text, its name, and the headings above it."""
+    """Something that fits or not: its text, its name, and the headings above it by their lines."""
 
     text: str
     name: str
-    headings: tuple[Heading, ...]
+    headings: tuple[tuple[int, Heading], ...]
     is_item: bool
 
 
@@ -95,8 +95,8 @@ class _Page:
 
     def offer(self, unit: _Unit) -> None:
         """Puts `unit` on the page, with headings it needs, if the whole page then fits."""
-        fresh = [part for part in unit.headings if part.line not in self._headings]
-        marks = [f"{'#' * part.level} {part.title}".rstrip() for part in fresh]
+        fresh = [(line, part) for line, part in unit.headings if line not in self._headings]
+        marks = [f"{'#' * part.level} {part.title}".rstrip() for _, part in fresh]
         addition = "\n\n".join([*marks, unit.text]) + "\n"
         tight = unit.is_item and self._last_is_item and not fresh
         candidate = f"{self.text}{'' if tight or not self.text else chr(10)}{addition}"
@@ -104,7 +104,7 @@ class _Page:
             self.left_out.append(unit.name)
             return
         self.text = candidate
-        self._headings.update(part.line for part in fresh)
+        self._headings.update(line for line, _ in fresh)
         self._last_is_item = unit.is_item
         self.shown.append(unit.name)
 
@@ -121,22 +121,24 @@ class _Page:
 
 def _units(topic: Topic, load_block: LoadBlock, missing: list[str]) -> Iterator[_Unit]:
     seen: set[str] = set()
-    headings: tuple[Heading, ...] = ()
-    for part in topic.segments:
+    headings: tuple[tuple[int, Heading], ...] = ()
+    for line, part in topic.lines():
         if isinstance(part, Heading):
-            headings = (*(above for above in headings if above.level < part.level), part)
+            headings = (*(above for above in headings if above[1].level < part.level), (line, part))
             continue
         block = load_block(part.topic, part.block) if isinstance(part, Embed) else part
         if block is None and isinstance(part, Embed):
             missing.append(part.block)
-        unit = _unit(part, block, headings)
+        unit = _unit(line, part, block, headings)
         if unit is not None and unit.name not in seen:
             seen.add(unit.name)
             yield unit
 
 
-def _unit(part: Segment, shown: Segment | None, headings: tuple[Heading, ...]) -> _Unit | None:
-    here = f"core#L{part.line}"
+def _unit(
+    line: int, part: Segment, shown: Segment | None, headings: tuple[tuple[int, Heading], ...]
+) -> _Unit | None:
+    here = f"core#L{line}"
     if isinstance(shown, Block):
         if shown.superseded_by is not None:
             return None

@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from typing import Final, TypeGuard
 from urllib.parse import quote
 
+import msgspec
+
 from turnmark_memory.labels import is_label
 from turnmark_memory.topic import Definition, Raw, Segment, Topic
 from turnmark_memory.topic_edit import cut_segment
@@ -109,7 +111,7 @@ def _without_run(topic: Topic, last: int) -> Topic:
     if first == last:
         return cut_segment(topic, last)
     kept = (*topic.segments[:first], *topic.segments[last:])
-    return cut_segment(Topic(segments=kept, newline=topic.newline), first)
+    return cut_segment(msgspec.structs.replace(topic, segments=kept), first)
 
 
 def _trimmed(topic: Topic) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from turnmark_memory.topic import Embed, Topic
-from turnmark_memory.topic_edit import body_end, cut_segment, insert, spliced
+from turnmark_memory.topic_edit import body_end, cut_segment, insert
 from turnmark_memory.topic_lines import EMBED
+from turnmark_memory.topic_splice import spliced
 
 _GONE: Final = -1
 

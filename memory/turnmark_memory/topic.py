@@ -6,8 +6,9 @@ survives untouched. `raw` is decoded with `surrogateescape`; every other string 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
+from functools import cached_property
 from hashlib import blake2b
 from typing import Final, Literal
 
@@ -35,7 +36,6 @@ BlockKind = Literal["paragraph", "item", "quote", "code", "other"]
 
 class _Segment(msgspec.Struct, frozen=True, kw_only=True):
     raw: str
-    line: int
 
 
 class FrontMatter(_Segment, frozen=True, kw_only=True):
@@ -112,12 +112,25 @@ class TopicWarning(msgspec.Struct, frozen=True, kw_only=True):
     problem: str
 
 
-class Topic(msgspec.Struct, frozen=True, kw_only=True):
-    """One document. `newline` is its own line end, used for what is inserted."""
+class _Names(msgspec.Struct, frozen=True, kw_only=True):
+    """Where each name stands first: blocks by id and by alias, embeds, the automatic line."""
+
+    blocks: dict[str, int]
+    aliases: dict[str, int]
+    pins: dict[str, int]
+    line: int | None
+
+
+class Topic(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """One document. `newline` is its own line end, used for what is inserted.
+
+    `unclosed` are constructs that a person left open: what stands far below one may close it.
+    Names are looked up in one pass over the segments, which is kept.
+    """
 
     segments: tuple[Segment, ...]
     newline: str = "\n"
-    warnings: tuple[TopicWarning, ...] = ()
+    unclosed: tuple[TopicWarning, ...] = ()
 
     @property
     def about(self) -> str | None:
@@ -140,15 +153,76 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True):
 
     def block(self, id: str) -> Block | None:  # noqa: A002 -- the word of the format
         """Returns the first block with `id`, else the first that has it as an alias."""
-        exact = next((block for block in self.blocks() if block.id == id), None)
-        return exact or next((block for block in self.blocks() if id in block.aliases), None)
+        place = self._names.blocks.get(id)
+        place = self._names.aliases.get(id) if place is None else place
+        part = None if place is None else self.segments[place]
+        return part if isinstance(part, Block) else None
+
+    def place_of(self, name: str) -> int | None:
+        """Returns the index of the first block with the id `name`, or of its pin, if any.
+
+        Embeds below the automatic line are arranged, not pinned, and so are none.
+        """
+        places = (self._names.blocks.get(name), self._names.pins.get(name))
+        return min((place for place in places if place is not None), default=None)
 
     def line_index(self) -> int | None:
         """Returns the index of the automatic line's segment, if the document has one."""
+        return self._names.line
+
+    def lines(self) -> Iterator[tuple[int, Segment]]:
+        """Yields the segments in file order, each with the number of its first line, from 1."""
+        line = 1
+        for part in self.segments:
+            yield line, part
+            line += part.raw.count("\n")
+
+    @property
+    def warnings(self) -> tuple[TopicWarning, ...]:
+        """What a person should look at, by line; costs a pass over the document."""
+        return _warnings(self)
+
+    @cached_property
+    def _names(self) -> _Names:
+        blocks: dict[str, int] = {}
+        aliases: dict[str, int] = {}
+        pins: dict[str, int] = {}
+        line: int | None = None
         for index, part in enumerate(self.segments):
-            if isinstance(part, Raw) and part.kind == "line":
-                return index
-        return None
+            if isinstance(part, Raw):
+                if part.kind == "line" and line is None:
+                    line = index
+            elif isinstance(part, Block):
+                if part.id is not None:
+                    blocks.setdefault(part.id, index)
+                for alias in part.aliases:
+                    aliases.setdefault(alias, index)
+            elif isinstance(part, Embed) and line is None:
+                pins.setdefault(part.block, index)
+        return _Names(blocks=blocks, aliases=aliases, pins=pins, line=line)
+
+
+def _warnings(topic: Topic) -> tuple[TopicWarning, ...]:
+    found = list(topic.unclosed)
+    defined = {part.label for part in topic.segments if isinstance(part, Definition)}
+    seen: set[str] = set()
+    for line, part in topic.lines():
+        if isinstance(part, Raw) and part.kind == "id":
+            found.append(TopicWarning(line=line, problem="a block id without words"))
+        if isinstance(part, Block):
+            problems = _block_problems(part, seen, defined)
+            found.extend(TopicWarning(line=line, problem=problem) for problem in problems)
+    return tuple(sorted(found, key=lambda warning: warning.line))
+
+
+def _block_problems(block: Block, seen: set[str], defined: set[str]) -> Iterable[str]:
+    for name in (*filter(None, [block.id]), *block.aliases):
+        if name in seen:
+            yield f"the block id {name} stands here again"
+        seen.add(name)
+    for label in block.cites:
+        if label not in defined:
+            yield f"the footnote {label} is not defined"
 
 
 def block_hash(block: Block) -> str:

@@ -1,7 +1,8 @@
 """Changes of one topic, each a new topic in which every other byte is as it was.
 
 A change is made on the raw text and read again, so a topic never claims what its file wouldn't
-say. Cost: one read of the document per change. Words pass `clean_words`; whether a change is
+say. Cost: a read of the new text and its neighbours (see `topic_splice`), and a look at the kind of
+each segment. Words pass `clean_words`; whether a change is
 *allowed* is for `validate` and `apply`.
 """
 
@@ -30,6 +31,7 @@ from turnmark_memory.topic import (
 )
 from turnmark_memory.topic_format import block_line, parse_text
 from turnmark_memory.topic_path import first_about, title_of
+from turnmark_memory.topic_splice import spliced
 from turnmark_memory.words import clean_title, clean_words
 
 _SUPERSEDED_NOTE = re.compile(r"<!-- superseded [^<>]* --> ?")
@@ -73,9 +75,7 @@ def add_block(
     Raises:
         Refused: if `text` or `heading` is empty or has several paragraphs.
     """
-    block = Block(
-        raw="", line=0, kind="paragraph", id=id, text=text, cites=tuple(dict.fromkeys(cites))
-    )
+    block = Block(raw="", kind="paragraph", id=id, text=text, cites=tuple(dict.fromkeys(cites)))
     return put_block(topic, block, heading)
 
 
@@ -341,13 +341,6 @@ def _is_open(topic: Topic, index: int) -> bool:
     if isinstance(part, Block):
         return part.id is None or part.anchor is not None  # only our id ends a paragraph
     return _kind(topic, index) in _OPEN
-
-
-def spliced(topic: Topic, start: int, end: int, text: str) -> Topic:
-    """Returns the topic with `text` in place of the segments `start` up to `end`, as it is."""
-    before = "".join(part.raw for part in topic.segments[:start])
-    after = "".join(part.raw for part in topic.segments[end:])
-    return parse_text(before + text + after)
 
 
 def automatic_part(topic: Topic | None) -> tuple[str, tuple[Segment, ...]]:

@@ -32,7 +32,6 @@ from turnmark_memory.topic import (
     RawKind,
     Segment,
     Topic,
-    TopicWarning,
 )
 from turnmark_memory.topic_lines import (
     ATX,
@@ -107,63 +106,61 @@ def parse_text(text: str) -> Topic:
     mark = text[:1] if text.startswith(_BYTE_ORDER_MARK) else ""
     lines = split_lines(text[len(mark) :])
     done = cut(lines)
-    segments: list[Segment] = [Raw(raw=mark, line=1, kind="mark")] if mark else []
-    segments.extend(_with_headings(_segment(lines, chunk) for chunk in done.chunks))
+    segments: list[Segment] = [Raw(raw=mark, kind="mark")] if mark else []
+    segments.extend(with_headings((segment(lines, chunk) for chunk in done.chunks), ()))
     return Topic(
         segments=tuple(segments),
         newline="\r\n" if lines and lines[0].endswith("\r\n") else "\n",
-        warnings=_warnings(segments, done.warnings),
+        unclosed=done.warnings,
     )
 
 
-def _segment(lines: Sequence[str], chunk: Chunk) -> Segment:
+def segment(lines: Sequence[str], chunk: Chunk) -> Segment:
+    """Returns what a chunk of `lines` says; a block has no headings yet: see `with_headings`."""
     own = lines[chunk.start : chunk.end]
-    raw, line = "".join(own), chunk.start + 1
+    raw = "".join(own)
     first = own[0].rstrip("\r\n")
     match chunk.kind:
         case "front":
-            return FrontMatter(raw=raw, line=line, about=about_of(_clean(raw)))
+            return FrontMatter(raw=raw, about=about_of(_clean(raw)))
         case "heading" | "setext":
-            return _heading(own, raw, line)
+            return _heading(own, raw)
         case "definition":
             definition = DEFINITION.match(first)
-            return Definition(raw=raw, line=line, label=_clean(definition[1] if definition else ""))
+            return Definition(raw=raw, label=_clean(definition[1] if definition else ""))
         case "embed":
             embed = EMBED.fullmatch(first)
             topic, block = (_clean(embed[1]).strip(), embed[2]) if embed else ("", "")
-            return Embed(raw=raw, line=line, topic=topic.removesuffix(".md"), block=block)
+            return Embed(raw=raw, topic=topic.removesuffix(".md"), block=block)
         case "paragraph":
             is_table = len(own) > 1 and "|" in own[1] and _TABLE_RULE.fullmatch(own[1].rstrip())
-            return _block_or_raw(own, "table" if is_table else None, "paragraph", line)
+            return _read_chunk(tuple(own), "table" if is_table else None, "paragraph")
         case "item" | "quote" | "code" | "html":
-            return _block_or_raw(own, chunk.kind, chunk.kind, line)
+            return _read_chunk(tuple(own), chunk.kind, chunk.kind)
         case "comment" if len(own) == 1:
-            return _block_or_raw(own, "comment", "comment", line)
+            return _read_chunk(tuple(own), "comment", "comment")
         case "blank" | "line" | "fence" | "rule" | "comment":
-            return Raw(raw=raw, line=line, kind=chunk.kind)
+            return Raw(raw=raw, kind=chunk.kind)
 
 
-def _heading(own: Sequence[str], raw: str, line: int) -> Heading:
+def _heading(own: Sequence[str], raw: str) -> Heading:
     atx = ATX.match(own[0].rstrip("\r\n"))
     if atx:
         title = own[0][atx.end() :].strip()
         bare = title.rstrip("#")
         title = bare.strip() if not bare or bare[-1] in " \t" else title
-        return Heading(raw=raw, line=line, level=len(atx[1]), title=_clean(title))
+        return Heading(raw=raw, level=len(atx[1]), title=_clean(title))
     underline = UNDERLINE.fullmatch(own[-1].rstrip("\r\n"))
     level = 1 if underline and underline[1][0] == "=" else 2
-    return Heading(raw=raw, line=line, level=level, title=_clean(join_lines(own[:-1])))
-
-
-def _block_or_raw(own: Sequence[str], kind: RawKind | None, chunk: str, line: int) -> Block | Raw:
-    """Reads a chunk as a block if it is a paragraph (`kind` None) or carries one of our ids."""
-    return msgspec.structs.replace(_read_chunk(tuple(own), kind, chunk), line=line)
+    return Heading(raw=raw, level=level, title=_clean(join_lines(own[:-1])))
 
 
 @lru_cache(maxsize=_CHUNKS_LIMIT)
 def _read_chunk(own: tuple[str, ...], kind: RawKind | None, chunk: str) -> Block | Raw:
-    """Reads a chunk wherever it stands; after an edit all others of the document are as before."""
-    line = 1
+    """Reads a chunk as a block if it is a paragraph (`kind` None) or carries one of our ids.
+
+    It reads the same wherever it stands, and most of a document is as it was before an edit.
+    """
     prefix = _prefix(own[0], chunk)
     body = [own[0][len(prefix) :], *own[1:]]
     if chunk == "quote":
@@ -173,16 +170,15 @@ def _read_chunk(own: tuple[str, ...], kind: RawKind | None, chunk: str) -> Block
     ours = named is not None and is_block_id(named[1])
     raw = "".join(own)
     if kind is not None and not ours:
-        return Raw(raw=raw, line=line, kind=kind)
+        return Raw(raw=raw, kind=kind)
     words = words[: named.start()] if named else words
     words, notes = _without_notes(words)
     cites = tuple(dict.fromkeys(found[2] for found in CITE.finditer(words)))
     text = join_lines([CITE.sub(r"\1", words)])
     if not text.strip():
-        return Raw(raw=raw, line=line, kind="id" if ours else "html")
+        return Raw(raw=raw, kind="id" if ours else "html")
     return Block(
         raw=raw,
-        line=line,
         kind=_BLOCK_KINDS[kind or chunk],
         id=named[1] if named and ours else notes.id,
         text=text,
@@ -225,42 +221,29 @@ def _date(text: str) -> date | None:
         return None
 
 
-def _with_headings(segments: Iterable[Segment]) -> Iterable[Segment]:
-    """Gives each block the titles above it."""
-    above: list[Heading] = []
+def with_headings(segments: Iterable[Segment], above: Iterable[Heading]) -> Iterable[Segment]:
+    """Gives each block the titles above it; `above` are headings before the first segment.
+
+    Every block is one of its own, though the same words may stand twice.
+    """
+    path = heading_path(above)
     for part in segments:
         if isinstance(part, Heading):
-            above = [*(heading for heading in above if heading.level < part.level), part]
+            path = heading_path([*path, part])
         elif isinstance(part, Block):
-            section = above[-1].title if above and above[-1].level > 1 else None
-            titles = tuple(heading.title for heading in above)
+            section = path[-1].title if path and path[-1].level > 1 else None
+            titles = tuple(heading.title for heading in path)
             yield msgspec.structs.replace(part, headings=titles, section=section)
             continue
         yield part
 
 
-def _warnings(
-    segments: Sequence[Segment], found: tuple[TopicWarning, ...]
-) -> tuple[TopicWarning, ...]:
-    warnings = list(found)
-    defined = {part.label for part in segments if isinstance(part, Definition)}
-    seen: set[str] = set()
-    for part in segments:
-        if isinstance(part, Raw) and part.kind == "id":
-            warnings.append(TopicWarning(line=part.line, problem="a block id without words"))
-        if isinstance(part, Block):
-            warnings.extend(_block_warnings(part, seen, defined))
-    return tuple(sorted(warnings, key=lambda warning: warning.line))
-
-
-def _block_warnings(block: Block, seen: set[str], defined: set[str]) -> Iterable[TopicWarning]:
-    for name in (*filter(None, [block.id]), *block.aliases):
-        if name in seen:
-            yield TopicWarning(line=block.line, problem=f"the block id {name} stands here again")
-        seen.add(name)
-    for label in block.cites:
-        if label not in defined:
-            yield TopicWarning(line=block.line, problem=f"the footnote {label} is not defined")
+def heading_path(headings: Iterable[Heading]) -> list[Heading]:
+    """Returns those of `headings` under which stands what follows them all."""
+    path: list[Heading] = []
+    for new in headings:
+        path = [*(heading for heading in path if heading.level < new.level), new]
+    return path
 
 
 def block_line(block: Block) -> str:

@@ -72,11 +72,14 @@ def split_lines(text: str) -> list[str]:
     return [*ended, lines[-1]] if lines[-1] else ended
 
 
-def cut(lines: Sequence[str]) -> Cut:
-    """Returns the chunks of `lines`; time grows with their number."""
+def cut(lines: Sequence[str], start: int = 0) -> Cut:
+    """Returns the chunks of `lines` from line `start` on; time grows with their number.
+
+    What stands above `start` is not looked at, but front matter begins at line 0 alone.
+    """
     scanner = _Scanner([line.rstrip("\r\n") for line in lines])
     chunks: list[Chunk] = []
-    at = 0
+    at = start
     while at < len(lines):
         kind, end = scanner.read(at)
         chunks.append(Chunk(kind=kind, start=at, end=end))
