@@ -293,7 +293,7 @@ def _hit(candidate: _Candidate, places: Mapping[TurnRef, Place]) -> Hit | None:
     if branch is None:
         return None
     score = candidate.ranked.score * (_OWN_BOOST if branch == "own" else 1.0)
-    sources = tuple(_source(turn) for turn, place in placed if not place.is_taken_back)
+    sources = tuple(source_of(turn) for turn, place in placed if not place.is_taken_back)
     if candidate.block is None:
         return _turn_hit(candidate.turns[0], score, branch, sources)
     return _block_hit(candidate.block, score, branch, sources)
@@ -336,7 +336,8 @@ def _excerpt(text: str) -> str:
     return text if len(text) <= _LONGEST_HIT_CHARS else f"{text[:_LONGEST_HIT_CHARS]}…"
 
 
-def _source(turn: TurnDoc) -> Source:
+def source_of(turn: TurnDoc) -> Source:
+    """Returns where an archived turn stands, as hits and `memory.show` say it."""
     return Source(
         turn=turn.id,
         label=turn.label,

@@ -6,26 +6,13 @@ import anyio.to_thread
 import msgspec
 
 from turnmark_events.errors import Forgotten, NotFound, Refused
-from turnmark_memory.index_schema import TurnDoc
 from turnmark_memory.labels import is_block_id, is_label
+from turnmark_memory.recall import Source, source_of
 from turnmark_memory.shelf import Shelf
 from turnmark_memory.topic_path import topic_path
 from turnmark_session_store import SessionStore
 from turnmark_session_store.model import TurnOut
-from turnmark_session_store.times import to_rfc3339
 from turnmark_session_store.views import get_turn_anywhere, show_turns
-
-
-class ShownSource(msgspec.Struct, frozen=True, kw_only=True):
-    """A turn that something rests on, and the line of the archive that holds its words."""
-
-    turn: str
-    label: str
-    session: str
-    speaker: str
-    time: str
-    path: str
-    line: int
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -37,7 +24,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     topic: str | None = None
     heading: str | None = None
     superseded_by: str | None = None
-    sources: list[ShownSource] = msgspec.field(default_factory=list[ShownSource])
+    sources: list[Source] = msgspec.field(default_factory=list[Source])
     turn: TurnOut | None = None
     path: str | None = None
     line: int | None = None
@@ -73,7 +60,7 @@ def _block(shelf: Shelf, name: str) -> Shown:
         topic=topic,
         heading=block.section,
         superseded_by=block.superseded_by,
-        sources=[_shown_source(turn) for turn in cited if turn is not None],
+        sources=[source_of(turn) for turn in cited if turn is not None],
         path=shelf.workspace.topic_file(topic),
     )
 
@@ -88,19 +75,7 @@ def _source(shelf: Shelf, label: str) -> Shown:
         kind="source",
         ref=label,
         text=turn.text,
-        sources=[_shown_source(turn)],
-        path=turn.path,
-        line=turn.line,
-    )
-
-
-def _shown_source(turn: TurnDoc) -> ShownSource:
-    return ShownSource(
-        turn=turn.id,
-        label=turn.label,
-        session=turn.session,
-        speaker=turn.speaker,
-        time=to_rfc3339(round(turn.time.timestamp() * 1000)),
+        sources=[source_of(turn)],
         path=turn.path,
         line=turn.line,
     )
@@ -130,9 +105,7 @@ async def _turn(store: SessionStore, shelf: Shelf, ref: str) -> Shown:
     if found.state == "forgotten":
         raise Forgotten(f"the turn {ref!r} was forgotten", ref=ref)
     sources = [
-        _shown_source(doc)
-        for doc in shelf.index.turns_of_id(found.id)
-        if doc.session in found.sessions
+        source_of(doc) for doc in shelf.index.turns_of_id(found.id) if doc.session in found.sessions
     ]
     return Shown(
         kind="turn",
