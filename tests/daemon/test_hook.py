@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -135,6 +136,25 @@ def test_is_silent_without_a_daemon(tmp_path: Path) -> None:
         assert hook(path, prompt("Where?"), "--within-ms", PATIENT_MS) == ""
 
 
+@pytest.mark.parametrize("answer", [b"", b"no JSON\n", b'{"id": 1, "error": {}}\n', b"[]\n"])
+def test_is_silent_before_a_daemon_that_fails(tmp_path: Path, answer: bytes) -> None:
+    """One that closes, talks nonsense or answers with an error: nothing printed, 0."""
+    path = tmp_path / "odd"
+    with socket.socket(socket.AF_UNIX) as odd:
+        odd.bind(str(path))
+        odd.listen()
+
+        def serve() -> None:
+            with odd.accept()[0] as connection:
+                connection.recv(4096)
+                connection.sendall(answer)
+
+        server = threading.Thread(target=serve)
+        server.start()
+        assert hook(path, prompt("Where?"), "--within-ms", PATIENT_MS) == ""
+        server.join(30)
+
+
 def test_leaves_in_time_whatever_hangs(tmp_path: Path) -> None:
     """A daemon that never answers, and input that never ends, hold it no longer than it says."""
     path = tmp_path / "mute"
@@ -167,3 +187,7 @@ def test_is_there_within_a_blink(daemon: Daemon) -> None:
         assert printed == "" or "Mochi" in context_of(printed, "UserPromptSubmit")
     # The best of five: what a busy machine adds to starting a process is not the hook's.
     assert min(spent) < 1
+    # The short way has no part of what other commands need.
+    code = "import sys; from turnmark import agent_hook; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()).isdisjoint({"msgspec", "argparse", "asyncio", "structlog"})
