@@ -11,8 +11,8 @@ The names, in the order of a turn's way:
 - `import.begun`, `import.placed`: an import before its first slice, and after each;
 - `batch.claimed`, `batch.archived`, `batch.written`: a batch is claimed, its turns stand in
   `sources/`, its writer has answered;
-- `install.before_journal`, `install.journalled`, `install.recorded`: around the journal's commit,
-  and with the record of the revision on disk;
+- `install.before_journal`, `install.journalled`, `install.recorded`, `install.noted`: around the
+  journal's commit, with the record of the revision on disk, and with the new texts noted there;
 - `install.manifest`, `install.staged`, `install.exchanged`, `install.created`, `install.merged`,
   `install.flushed`, `install.file`, `install.revision`: the exchange's own steps, per file;
 - `install.in_place`, `install.settled`, `install.cleared`, `install.indexed`: all files stand, the

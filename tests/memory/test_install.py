@@ -54,6 +54,7 @@ ASKED_AGAIN = ("batch.claimed", "batch.archived", "batch.written", "install.befo
 JOURNALLED = (
     "install.journalled",
     "install.recorded",
+    "install.noted",
     "install.manifest",
     "install.staged",
     "install.exchanged",
