@@ -498,3 +498,47 @@ async def forget(work: AtWork, turns: list[int]) -> None:
 
     await work.store.write(run)
     await work.memory.forgotten(turns)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "install.before_journal",
+        "install.journalled",
+        "install.recorded",
+        "install.noted",
+        "install.exchanged",
+        "install.in_place",
+        "install.settled",
+        "install.indexed",
+    ],
+)
+async def test_finishes_an_intake_after_a_crash_at_any_step(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The edit is taken in once, with its marks, and nothing of it is lost."""
+
+    def hook(reached: str) -> None:
+        if reached == name:
+            raise _Crashed
+
+    async with at_work(run=False) as work:
+        await work.run()
+        text = await written(work, "m1", "m2")
+        await work.restart(run=False)
+        save(work, with_paragraph(without(text, "fact m1"), "My own words."))
+        monkeypatch.setattr(failpoints, "hook", hook)
+        with pytest.raises(_Crashed):
+            await taken_in(work)
+        monkeypatch.setattr(failpoints, "hook", None)
+        await work.restart()
+        assert (await work.marks())["m1"] == ("parked", "removed")
+        assert await found(work, "own words") == ["My own words."]
+        assert await found(work, "m1") == []
+        assert (await causes(work)).count(f"a person edited {FACTS}") == 1
+        await quiet(work)
+        assert work.topic().count("My own words.") == 1
+
+
+class _Crashed(Exception):
+    """Stands for the end of the process."""
