@@ -44,8 +44,10 @@ def run(invocation: Invocation) -> int:
     done: list[str] = []
     if invocation.options.repair:
         done = doctor.repair(*places, core_tokens=budget, count=count)
-    findings = doctor.examine(*places, core_tokens=budget, count=count)
-    findings += _of_daemon(invocation, runs=doctor.is_held(settings.state / "lock"))
+    said = _of_daemon(invocation, runs=doctor.is_held(settings.state / "lock"))
+    answers = any(finding.level != "bad" for finding in said)
+    findings = doctor.examine(*places, core_tokens=budget, count=count, answers=answers)
+    findings += said
     if invocation.as_json:
         well = not any(finding.level == "bad" for finding in findings)
         invocation.print_json({"well": well, "repaired": done, "findings": findings})
