@@ -24,7 +24,7 @@ from turnmark_session_store.transcripts.tail import Placed, TranscriptTail
 
 _FREE_WRITER = "builtin"
 
-WATCHER_STEP_MS: Final = 400
+WATCHER_STEP_MS: Final = 250
 """The watcher's step where transcripts are followed: an event is told after one to two steps, and a
 line is to be a turn in under a second (`benchmarks/tail_latency.py` measures it)."""
 

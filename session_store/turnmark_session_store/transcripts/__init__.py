@@ -5,6 +5,10 @@ A reader is pure: files go in, `ReadSession`s come out, nothing is appended and 
 reader for each, `json_lines.py` reads lines without losing a file to one bad byte. An agent's own
 rules live in modules of its name, beginning with `claude_code.py`.
 
+Files that are still written are followed: `tail.py` decides what to look at, `live.py` holds the
+interface that a reader offers for it (`claude_live.py` is Claude Code's), `line_file.py` reads a
+file as far as its lines have ended, `checkpoints.py` says how far each is in the store.
+
 What readers promise: every branch is kept, never one chosen; a prefix that several files share is
 read once; noise keeps the chain but is no speech; one bad record costs one warning.
 """

@@ -101,6 +101,7 @@ class TranscriptTail:
         self._timer: DeadlineTimer | None = None
         self._connected_ms = 0
         self._scan_wanted = True
+        self._is_looking = False
         self._root_is_there = False
         self._dirty: set[Path] = set()
         self._changed: dict[str, None] = {}
@@ -109,7 +110,7 @@ class TranscriptTail:
         self._paths: dict[str, set[Path]] = {}
         self._followed: dict[str, Followed] = {}
         self._off: set[str] = set()
-        self._unread = 0
+        self._unread: dict[str, int] = {}
         self._errors: dict[str, str] = {}
         self._wakes = 0
 
@@ -133,8 +134,9 @@ class TranscriptTail:
             for path in self._paths.get(session, ())
             if path in self._files
         )
-        scanning = self._scan_wanted or bool(self._backlog)
-        there = self._root_is_there or self._scan_wanted
+        looking = self._scan_wanted or self._is_looking
+        scanning = looking or bool(self._backlog)
+        there = self._root_is_there or looking
         return TailStatus(
             state="waiting" if not there else "scanning" if scanning else "following",
             path=str(self.root),
@@ -142,7 +144,7 @@ class TranscriptTail:
             bytes_done=total - left,
             bytes_total=total,
             held=sum(len(one.held) for one in self._each()),
-            unread=self._unread + sum(one.live.unread for one in self._each()),
+            unread=self._count_unread(),
             last_error=next(reversed(self._errors.values()), None),
         )
 
@@ -179,8 +181,9 @@ class TranscriptTail:
     async def _sort_in(self) -> None:
         """Turns wishes and changed paths into sessions to look at."""
         if self._scan_wanted:
-            self._scan_wanted = False
+            self._scan_wanted, self._is_looking = False, True
             await self._scan()
+            self._is_looking = False
         dirty, self._dirty = self._dirty, set()
         found = await anyio.to_thread.run_sync(self._found_among, dirty)
         for file in found:
@@ -257,6 +260,11 @@ class TranscriptTail:
     def _each(self) -> list[Followed]:
         return list({id(one): one for one in self._followed.values()}.values())
 
+    def _count_unread(self) -> int:
+        """Returns how many lines can't be read, each once, however often its file is read."""
+        live = {one.session: one.live.unread for one in self._each()}
+        return sum((self._unread | live).values())
+
     def _forget_quiet(self) -> None:
         """Drops from memory what is quiet and whole, and the longest quiet of too many."""
         now = time.time()
@@ -267,7 +275,7 @@ class TranscriptTail:
                 self._drop(followed)
 
     def _drop(self, followed: Followed) -> None:
-        self._unread += followed.live.unread
+        self._unread[followed.session] = followed.live.unread
         for session in followed.sessions:
             self._followed.pop(session, None)
 
