@@ -1,8 +1,10 @@
 """The systemd units: the one source of the text that is installed and that `deploy/` shows.
 
 Each directive of the user unit works in a user manager: there nothing may be dropped from the
-capability bounding set (so no PrivateDevices, ProtectKernelModules, ProtectClock), and what needs a
-mount namespace is passed over where the kernel gives users none. The system unit has them all.
+capability bounding set (so no PrivateDevices, ProtectKernelModules, ProtectClock), /proc/sys and
+/sys can't always be mounted anew (tried: ProtectKernelTunables ends a start in a container with
+226), and what needs a mount namespace is passed over where the kernel gives users none. The system
+unit has them all.
 """
 
 from __future__ import annotations
@@ -41,8 +43,6 @@ _ANY_MANAGER = """\
 UMask=0077
 NoNewPrivileges=yes
 ProtectSystem=strict
-ProtectKernelTunables=yes
-ProtectControlGroups=yes
 RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
 RestrictNamespaces=yes
 RestrictRealtime=yes
@@ -64,6 +64,8 @@ StateDirectoryMode=0700
 # Configuration: /etc/turnmark/config.toml, if there is one.
 Environment=XDG_CONFIG_HOME=/etc TURNMARK_WORKSPACE=/var/lib/turnmark/memory
 ProtectHome=yes
+ProtectKernelTunables=yes
+ProtectControlGroups=yes
 PrivateTmp=yes
 PrivateDevices=yes
 PrivateUsers=yes
