@@ -417,10 +417,9 @@ def line_of(topic: Topic | None, name: str) -> tuple[bytes | None, str | None]:
 
     Embeds below the automatic line are arranged, not pinned, and so are none.
     """
-    place = topic.place_of(name) if topic is not None else None
-    if topic is None or place is None:
+    part = topic.named(name) if topic is not None else None
+    if part is None:
         return None, None
-    part = topic.segments[place]
     return _bytes(part.raw), part.section if isinstance(part, Block) else None
 
 

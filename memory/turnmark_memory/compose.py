@@ -247,8 +247,8 @@ def _rebased(desk: Desk, load: Callable[[str], Topic | None], edit: Edit) -> Edi
             return _said_again(block, edit.cites)
     if isinstance(edit, Add):
         there = load(topic_path(edit.topic))
-        for block in there.blocks() if there is not None else ():
-            if block.id and block.text == edit.text and set(block.cites) == set(edit.cites):
+        for block in there.saying(edit.text) if there is not None else ():
+            if block.id and set(block.cites) == set(edit.cites):
                 return _said_again(block, ())
     return edit
 

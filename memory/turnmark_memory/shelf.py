@@ -73,13 +73,17 @@ class Shelf:
 
         A file that can't be read is given as it was seen last, if it ever was.
         """
-        newest = self.bases.newest(topic)
         try:
             content = self.read(topic)
         except (Refused, Unavailable):
+            newest = self.bases.newest(topic)
             if newest is None or newest.content is None:
                 raise
             return newest.as_topic()
+        return self._as_seen(topic, content)
+
+    def _as_seen(self, topic: str, content: bytes | None) -> Topic | None:
+        newest = self.bases.newest(topic)
         if newest is not None and newest.content == content:
             return None if content is None else newest.as_topic()
         return None if content is None else parse(content)
@@ -94,26 +98,29 @@ class Shelf:
 
         One whose file can't be read now is not shown: no edit of it could be carried out.
         """
-        topic = self.index.where(name)
-        block = self.block(topic, name) if topic is not None and self._is_usable(topic) else None
-        if topic is None or block is None or block.id is None or block.superseded_by is not None:
-            return None
-        return ShownBlock(
-            block=block.id,
-            topic=topic,
-            heading=block.section,
-            text=block.text,
-            cites=block.cites,
-            hash=block_hash(block),
-        )
+        return next(iter(self.all_shown([name])), None)
 
-    def _is_usable(self, topic: str) -> bool:
+    def all_shown(self, names: Iterable[str]) -> list[ShownBlock]:
+        """Returns those of the blocks that can be shown, as `shown`; reads each topic once."""
+        topics: dict[str, Topic | None] = {}
+        found: list[ShownBlock] = []
+        for name in names:
+            place = self.index.where(name)
+            if place is not None and place not in topics:
+                topics[place] = self._usable(place)
+            topic = topics[place] if place is not None else None
+            block = topic.block(name) if topic is not None else None
+            if place is not None and block is not None:
+                found += _as_shown(place, block)
+        return found
+
+    def _usable(self, topic: str) -> Topic | None:
         try:
-            self.read(topic)
+            content = self.read(topic)
         except (Refused, Unavailable) as error:
             log.info("topic_unusable", topic=topic, reason=error.message)
-            return False
-        return True
+            return None
+        return self._as_seen(topic, content)
 
     def by_person(self, name: str) -> bool:
         """Tells whether a person wrote or reworded the block of that name."""
@@ -234,6 +241,18 @@ class Shelf:
             ),
             updated_at=updated_at,
             links=links_of(found),
+        )
+
+
+def _as_shown(topic: str, block: Block) -> Iterator[ShownBlock]:
+    if block.id is not None and block.superseded_by is None:
+        yield ShownBlock(
+            block=block.id,
+            topic=topic,
+            heading=block.section,
+            text=block.text,
+            cites=block.cites,
+            hash=block_hash(block),
         )
 
 

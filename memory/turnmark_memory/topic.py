@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from datetime import date
 from functools import cached_property
 from hashlib import blake2b
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
@@ -31,6 +31,7 @@ RawKind = Literal[
     "line",
     "id",
 ]
+_One = TypeVar("_One")
 BlockKind = Literal["paragraph", "item", "quote", "code", "other"]
 
 
@@ -112,20 +113,27 @@ class TopicWarning(msgspec.Struct, frozen=True, kw_only=True):
     problem: str
 
 
-class _Names(msgspec.Struct, frozen=True, kw_only=True):
-    """Where each name stands first: blocks by id and by alias, embeds, the automatic line."""
+class Names(msgspec.Struct, frozen=True, kw_only=True):
+    """What is looked for in a topic: the first block of each id and alias, blocks by their words.
 
-    blocks: dict[str, int]
-    aliases: dict[str, int]
-    pins: dict[str, int]
+    `pins` are the first embeds of blocks above the automatic line, whose place is `line`;
+    `headings` are places too. `alone` says that no id, alias or pin stands twice.
+    """
+
+    blocks: dict[str, Block]
+    aliases: dict[str, Block]
+    said: dict[str, tuple[Block, ...]]
+    pins: dict[str, Embed]
+    headings: tuple[int, ...]
     line: int | None
+    alone: bool
 
 
 class Topic(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One document. `newline` is its own line end, used for what is inserted.
 
     `unclosed` are constructs that a person left open: what stands far below one may close it.
-    Names are looked up in one pass over the segments, which is kept.
+    `names` are looked for in one pass over the segments.
     """
 
     segments: tuple[Segment, ...]
@@ -153,22 +161,26 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def block(self, id: str) -> Block | None:  # noqa: A002 -- the word of the format
         """Returns the first block with `id`, else the first that has it as an alias."""
-        place = self._names.blocks.get(id)
-        place = self._names.aliases.get(id) if place is None else place
-        part = None if place is None else self.segments[place]
-        return part if isinstance(part, Block) else None
+        return self.names.blocks.get(id) or self.names.aliases.get(id)
 
-    def place_of(self, name: str) -> int | None:
-        """Returns the index of the first block with the id `name`, or of its pin, if any.
+    def saying(self, text: str) -> tuple[Block, ...]:
+        """Returns the blocks that say exactly `text`."""
+        return self.names.said.get(text, ())
+
+    def named(self, name: str) -> Block | Embed | None:
+        """Returns the first block with the id `name`, or its pin, whichever stands first.
 
         Embeds below the automatic line are arranged, not pinned, and so are none.
         """
-        places = (self._names.blocks.get(name), self._names.pins.get(name))
-        return min((place for place in places if place is not None), default=None)
+        block, pinned = self.names.blocks.get(name), self.names.pins.get(name)
+        if block is None or pinned is None:
+            return block or pinned
+        first = next(part for part in self.segments if part is block or part is pinned)
+        return block if first is block else pinned
 
     def line_index(self) -> int | None:
         """Returns the index of the automatic line's segment, if the document has one."""
-        return self._names.line
+        return self.names.line
 
     def lines(self) -> Iterator[tuple[int, Segment]]:
         """Yields the segments in file order, each with the number of its first line, from 1."""
@@ -183,23 +195,100 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return _warnings(self)
 
     @cached_property
-    def _names(self) -> _Names:
-        blocks: dict[str, int] = {}
-        aliases: dict[str, int] = {}
-        pins: dict[str, int] = {}
-        line: int | None = None
-        for index, part in enumerate(self.segments):
-            if isinstance(part, Raw):
-                if part.kind == "line" and line is None:
-                    line = index
-            elif isinstance(part, Block):
-                if part.id is not None:
-                    blocks.setdefault(part.id, index)
-                for alias in part.aliases:
-                    aliases.setdefault(alias, index)
-            elif isinstance(part, Embed) and line is None:
-                pins.setdefault(part.block, index)
-        return _Names(blocks=blocks, aliases=aliases, pins=pins, line=line)
+    def names(self) -> Names:
+        """What is looked for in the document; one pass over it, kept, and carried over changes."""
+        return _names_of(self.segments)
+
+    def replaced(self, start: int, end: int, new: tuple[Segment, ...]) -> Topic:
+        """Returns the topic with `new` in place of segments `start` up to `end`; nothing is read.
+
+        Only for what a reading of the whole document would give.
+        """
+        parts = self.segments
+        topic = Topic(segments=(*parts[:start], *new, *parts[end:]), newline=self.newline)
+        if "names" in vars(self):
+            names = _names_after(self.names, start, parts[start:end], new)
+            if names is not None:
+                vars(topic)["names"] = names
+        return topic
+
+
+def _names_of(segments: tuple[Segment, ...]) -> Names:
+    blocks: dict[str, Block] = {}
+    aliases: dict[str, Block] = {}
+    said: dict[str, tuple[Block, ...]] = {}
+    pins: dict[str, Embed] = {}
+    headings: list[int] = []
+    line: int | None = None
+    found = 0
+    for index, part in enumerate(segments):
+        if isinstance(part, Raw):
+            line = index if part.kind == "line" and line is None else line
+        elif isinstance(part, Block):
+            found += len(part.aliases) + (part.id is not None)
+            said[part.text] = (*said.get(part.text, ()), part)
+            if part.id is not None:
+                blocks.setdefault(part.id, part)
+            for alias in part.aliases:
+                aliases.setdefault(alias, part)
+        elif isinstance(part, Heading):
+            headings.append(index)
+        elif isinstance(part, Embed) and line is None:
+            found += 1
+            pins.setdefault(part.block, part)
+    return Names(
+        blocks=blocks,
+        aliases=aliases,
+        said=said,
+        pins=pins,
+        headings=tuple(headings),
+        line=line,
+        alone=found == len(blocks) + len(aliases) + len(pins),
+    )
+
+
+def _names_after(
+    names: Names, start: int, gone: tuple[Segment, ...], new: tuple[Segment, ...]
+) -> Names | None:
+    """Returns the names after a change, None where they have to be looked for again."""
+    less, more = _names_of(gone), _names_of(new)
+    lines = less.line is not None or more.line is not None
+    if lines or less.pins or more.pins or not (names.alone and less.alone and more.alone):
+        return None
+    blocks = _changed(names.blocks, less.blocks, more.blocks)
+    aliases = _changed(names.aliases, less.aliases, more.aliases)
+    said = _changed(names.said, less.said, more.said)
+    if blocks is None or aliases is None or said is None:
+        return None
+    end, shift = start + len(gone), len(new) - len(gone)
+    return Names(
+        blocks=blocks,
+        aliases=aliases,
+        said=said,
+        pins=names.pins,
+        headings=(
+            *(place for place in names.headings if place < start),
+            *(place + start for place in more.headings),
+            *(place + shift for place in names.headings if place >= end),
+        ),
+        line=names.line if names.line is None or names.line < start else names.line + shift,
+        alone=True,
+    )
+
+
+def _changed(
+    there: dict[str, _One], less: dict[str, _One], more: dict[str, _One]
+) -> dict[str, _One] | None:
+    """Returns `there` without `less` and with `more`; None where a key is also of others."""
+    if any(there[key] != one for key, one in less.items()):
+        return None
+    changed = dict(there)
+    for key in less:
+        del changed[key]
+    if not changed.keys().isdisjoint(more):
+        return None
+    changed.update(more)
+    return changed
 
 
 def _warnings(topic: Topic) -> tuple[TopicWarning, ...]:

@@ -278,25 +278,21 @@ def _region_end(topic: Topic, title: str | None) -> int | None:
     """Returns where a block under `title` goes; None if there is no such heading."""
     line = topic.line_index()
     limit = len(topic.segments) if line is None else line
-    start = 0 if title is None else _heading_index(topic.segments[:limit], title)
-    if start is None:
-        return None
-    end = start if title is None else start + 1
-    while end < limit and not _bounds(topic.segments[end], lead=title is None):
-        end += 1
-    return _stepped_back(topic, end)
-
-
-def _heading_index(segments: Sequence[Segment], title: str) -> int | None:
-    wanted = title.casefold()
-    for index, part in enumerate(segments):
-        if isinstance(part, Heading) and part.title.casefold() == wanted:
-            return index
-    return None
-
-
-def _bounds(part: Segment, *, lead: bool) -> bool:
-    return isinstance(part, Heading) and (not lead or part.level > 1)
+    headings = [
+        (place, part)
+        for place in topic.names.headings
+        if place < limit and isinstance(part := topic.segments[place], Heading)
+    ]
+    if title is None:
+        below = (place for place, part in headings if part.level > 1)
+    else:
+        wanted = title.casefold()
+        named = (place for place, part in headings if part.title.casefold() == wanted)
+        start = next(named, None)
+        if start is None:
+            return None
+        below = (place for place, _ in headings if place > start)
+    return _stepped_back(topic, next(below, limit))
 
 
 def _stepped_back(topic: Topic, end: int) -> int:
@@ -308,7 +304,7 @@ def _stepped_back(topic: Topic, end: int) -> int:
 
 
 def _index(topic: Topic, block: Block) -> int:
-    return next(index for index, part in enumerate(topic.segments) if part is block)
+    return topic.segments.index(block)  # the first of several that are alike, as `found` gives it
 
 
 def _rewritten(topic: Topic, old: Block, new: Block) -> Topic:

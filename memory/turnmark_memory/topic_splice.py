@@ -7,7 +7,7 @@ looks further than that (front matter, a fence or comment that is left open) is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Final
 
@@ -53,13 +53,13 @@ def read_nearby(topic: Topic, start: int, end: int, text: str) -> Topic | None:
     count, passed = _meeting(found, len(head), below, is_last=is_last)
     if count is None:
         return None
-    above = heading_path(part for part in parts[:first] if isinstance(part, Heading))
+    above = heading_path(_headings(parts[place] for place in topic.names.headings if place < first))
     new = tuple(with_headings(found[:count], above))
-    rest = parts[end + passed :]
-    if _titles(new) != _titles(parts[first : end + passed]):
-        now = [*above, *(part for part in new if isinstance(part, Heading))]
-        rest = tuple(with_headings(rest, now))
-    return Topic(segments=(*parts[:first], *new, *rest), newline=topic.newline)
+    last = end + passed
+    if _titles(new) == _titles(parts[first:last]):
+        return topic.replaced(first, last, new)
+    rest = tuple(with_headings(parts[last:], [*above, *_headings(new)]))
+    return topic.replaced(first, len(parts), new + rest)
 
 
 def _read(text: str) -> list[Segment] | None:
@@ -86,8 +86,12 @@ def _meeting(
     return None, 0
 
 
-def _titles(parts: Sequence[Segment]) -> list[tuple[int, str]]:
-    return [(part.level, part.title) for part in parts if isinstance(part, Heading)]
+def _headings(parts: Iterable[Segment]) -> Iterable[Heading]:
+    return (part for part in parts if isinstance(part, Heading))
+
+
+def _titles(parts: Iterable[Segment]) -> list[tuple[int, str]]:
+    return [(part.level, part.title) for part in _headings(parts)]
 
 
 def _is_mark(part: Segment) -> bool:

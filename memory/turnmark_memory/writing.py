@@ -342,7 +342,7 @@ class Writing:
             for one in self._shelf.index.search_blocks(terms, _SHOWN_PER_TURN, Filters()):
                 found[one.ref] = max(found.get(one.ref, 0.0), one.score)
         best = sorted(found, key=lambda ref: (-found[ref], ref))[:_SHOWN_BLOCKS]
-        return tuple(block for ref in best if (block := self._shelf.shown(ref)) is not None)
+        return tuple(self._shelf.all_shown(best))
 
     async def _join_install(self, entry: _Entry) -> Outcome:
         """Waits until the batch's work is installed; whoever comes first installs for all."""

@@ -67,6 +67,7 @@ def long_documents() -> st.SearchStrategy[bytes]:
 def test_a_change_reads_as_the_whole_document_would(data: bytes, draws: st.DataObject) -> None:
     """Any text in place of any segments, again and again: the same segments and the same bytes."""
     topic = parse(data)
+    assert topic.names is not None  # looked for, so that it is carried over
     for _ in range(draws.draw(st.integers(1, 4))):
         size = len(topic.segments)
         start = draws.draw(st.integers(0, size))
@@ -77,6 +78,8 @@ def test_a_change_reads_as_the_whole_document_would(data: bytes, draws: st.DataO
         event("read nearby" if near else "read as a whole")
         changed = spliced(topic, start, end, text)
         assert changed == whole
+        assert changed.names == whole.names
+        assert all(any(one is part for part in changed.segments) for one in _named(changed))
         assert changed.warnings == whole.warnings
         assert near is None or near == whole
         topic = changed
@@ -89,7 +92,15 @@ def test_edits_give_what_a_reader_of_the_file_would_see(data: bytes, draws: st.D
     topic = parse(data)
     for number in range(draws.draw(st.integers(1, 5))):
         topic = _edited(topic, number, draws)
-        assert topic == parse_text(render_text(topic))
+        again = parse_text(render_text(topic))
+        assert topic == again
+        assert topic.names == again.names
+
+
+def _named(topic: Topic) -> list[Block]:
+    names = topic.names
+    said = [block for blocks in names.said.values() for block in blocks]
+    return [*names.blocks.values(), *names.aliases.values(), *said]
 
 
 def _edited(topic: Topic, number: int, draws: st.DataObject) -> Topic:
