@@ -173,8 +173,11 @@ class Index:
 
     def where(self, block: str) -> str | None:
         """Returns the topic that a block (id or alias) stands in."""
-        found = self.block(block)
-        return None if found is None else found.topic
+        with self._file.reading() as db:
+            row = row_of_block(db, block)
+            sql = "SELECT topic FROM block WHERE row = ?"
+            found = None if row is None else db.execute(sql, (row,)).fetchone()
+        return None if found is None else str(found[0])
 
     def cites(self, block: str) -> tuple[str, ...]:
         """Returns the labels that a block (id or alias) cites, in their order."""
@@ -233,6 +236,11 @@ class Index:
                         (SELECT count(*) FROM block WHERE block.topic = topic.topic)
                  FROM topic WHERE topic > ? ORDER BY topic LIMIT ?"""
         return [topic_row(row) for row in self._all(sql, after, limit)]
+
+    def abouts(self, limit: int) -> list[tuple[str, str]]:
+        """Returns the first `limit` topics, sorted by path, each with what it is about."""
+        sql = "SELECT topic, about FROM topic ORDER BY topic LIMIT ?"
+        return [(str(topic), str(about)) for topic, about in self._all(sql, limit)]
 
     def neighbours(self, label: str) -> tuple[TurnDoc | None, TurnDoc | None]:
         """Returns the turns before and after this one in its session."""

@@ -237,11 +237,10 @@ class Writing:
         return await self._entry(planned, batch, asked, judged)
 
     def _asked(self, turns: Sequence[Evidence]) -> Batch:
-        topics = self._shelf.index.topics(limit=_SHOWN_TOPICS)
         return Batch(
             turns=tuple(turns),
             blocks=self._blocks_for(turns),
-            topics=tuple((row.topic, row.about) for row in topics),
+            topics=tuple(self._shelf.index.abouts(_SHOWN_TOPICS)),
         )
 
     async def _answer(self, asked: Batch) -> Answer:

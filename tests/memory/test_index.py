@@ -92,6 +92,8 @@ def test_setting_a_topic_replaces_its_blocks_alone(index: Index) -> None:
     rows = [(row.topic, row.about, row.blocks, row.tokens) for row in index.topics()]
     assert rows == [("people/dana", "Dana", 2, 7), ("projects/x", "", 1, 1)]
     assert [row.topic for row in index.topics(after="people/dana", limit=1)] == ["projects/x"]
+    assert index.abouts(9) == [("people/dana", "Dana"), ("projects/x", "")]
+    assert index.abouts(1) == [("people/dana", "Dana")]
 
 
 @pytest.mark.parametrize("new_first", [True, False])
@@ -115,6 +117,7 @@ def test_a_block_is_found_by_its_old_names(index: Index) -> None:
         assert found is not None
         assert (found.block, found.aliases) == ("b-1", ("b-old",))
         assert index.cites(name) == ("s-2", "s-1")
+        assert index.where(name) == "t"
     index.remove_topic("t")
     assert index.block("b-old") is None
     assert index.where("b-1") is None
