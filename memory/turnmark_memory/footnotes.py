@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final, TypeGuard
 from urllib.parse import quote
 
@@ -22,6 +23,8 @@ from turnmark_memory.words import visible
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|^!~$&%])")
 # A name is what the agent says it is; a footnote has room for a name, not for a text.
 _NAME_LIMIT_CHARACTERS: Final = 80
+# An install writes the names of the same few speakers and sessions over and over.
+_NAMES_LIMIT: Final = 1_024
 
 
 def definition(
@@ -50,6 +53,7 @@ def definition(
     return f"[^{label}]: {when} · {who} · {link}"
 
 
+@lru_cache(maxsize=_NAMES_LIMIT)
 def _plain(text: str | None) -> str:
     words = " ".join(visible(text or "").split())
     return _SPECIAL.sub(r"\\\1", words[:_NAME_LIMIT_CHARACTERS])
