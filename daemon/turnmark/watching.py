@@ -30,6 +30,12 @@ log = structlog.get_logger(__name__)
 
 THREAD_NAME: Final = "turnmark-watcher"
 
+_COMM_LIMIT: Final = 15
+"""Characters of a thread's name that Linux keeps."""
+
+THREAD_COMM: Final = THREAD_NAME[:_COMM_LIMIT]
+"""What the system calls the thread."""
+
 STEP_MS: Final = 1_000
 """How long the thread sleeps at a time; an event is told after one to two steps."""
 
@@ -45,9 +51,6 @@ _ABSENT_MS: Final = 5_000
 _POLL_MS: Final = 2_000
 _OVERFLOW: Final = 8_192
 """Half of the kernel's queue: after that many changes in one batch some may have been lost."""
-
-_COMM_LIMIT: Final = 15
-"""Characters of a thread's name that Linux keeps."""
 
 _DROSS: Final = ("~", ".swp", ".swx", ".swpx", ".tmp", ".part")
 
@@ -292,6 +295,6 @@ def _name_thread() -> None:
     """Gives the thread its name where `ps` and `top` look for it, if the system lets it."""
     try:
         comm = Path(f"/proc/self/task/{threading.get_native_id()}/comm")
-        comm.write_text(THREAD_NAME[:_COMM_LIMIT])
+        comm.write_text(THREAD_COMM)
     except OSError as error:
         log.debug("thread_not_named", reason=str(error))
