@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 
 import apsw
 import msgspec
@@ -141,11 +141,33 @@ class Archive:
         with self._mutex, _disk_errors("read the archive"):
             place = self._map.by_label(label)
             turn = self._read_place(place)
-            if place is not None and (turn is None or turn.label != label):
+            if place is not None and turn is None:
                 # Somebody changed the file behind our back: the map is made anew.
                 self.refresh()
                 turn = self._read_place(self._map.by_label(label))
             return turn
+
+    def read_many(self, labels: Iterable[str]) -> dict[str, tuple[SourceLine, ArchivedTurn]]:
+        """Returns where these turns lie, and the turns; without those unknown or forgotten.
+
+        Opens each file once, however many of the turns it holds.
+        """
+        with self._mutex, _disk_errors("read the archive"):
+            by_path: dict[str, list[Place]] = {}
+            for label in dict.fromkeys(labels):
+                place = self._map.by_label(label)
+                if place is not None:
+                    by_path.setdefault(place.path, []).append(place)
+            read = {path: self._read_places(path, group) for path, group in by_path.items()}
+            found: dict[str, tuple[SourceLine, ArchivedTurn]] = {}
+            for place in (one for group in by_path.values() for one in group):
+                turn = read[place.path].get(place.label)
+                if turn is not None:
+                    found[place.label] = (_line(place), turn)
+                elif (turn := self.read(place.label)) and (line := self.resolve(place.label)):
+                    # Somebody changed the file behind our back: it was read again.
+                    found[place.label] = (line, turn)
+            return found
 
     def scan(self) -> Iterator[tuple[SourceLine, ArchivedTurn]]:
         """Yields every archived turn, file by file; what is appended meanwhile may be missing.
@@ -290,14 +312,20 @@ class Archive:
                 yield line, content[:-1]
 
     def _read_place(self, place: Place | None) -> ArchivedTurn | None:
-        if place is None:
-            return None
+        return None if place is None else self._read_places(place.path, [place]).get(place.label)
+
+    def _read_places(self, path: str, places: Iterable[Place]) -> dict[str, ArchivedTurn]:
+        """Returns by label those of `places` in the file `path` at which their turns really lie."""
         try:
-            fd = self._tree.open(place.path)
+            fd = self._tree.open(path)
         except FileNotFoundError:
-            return None
+            return {}
         try:
-            return decode_line(os.pread(fd, place.length, place.offset).removesuffix(b"\n"))
+            read = (
+                (place.label, decode_line(os.pread(fd, place.length, place.offset).rstrip(b"\n")))
+                for place in places
+            )
+            return {label: turn for label, turn in read if turn and turn.label == label}
         finally:
             os.close(fd)
 

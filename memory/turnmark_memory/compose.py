@@ -364,11 +364,7 @@ def staged(desk: Desk, topic: str) -> StagedFile:
 
 def _rendered(desk: Desk, topic: str) -> bytes:
     found = desk.topics[topic]
-    definitions = {
-        label: line
-        for label in labels_used(found)
-        if (line := desk.shelf.define(label, topic)) is not None
-    }
+    definitions = desk.shelf.definitions(labels_used(found), topic)
     return render(with_definitions(found, definitions))
 
 

@@ -128,24 +128,23 @@ class Shelf:
         block = self.block(topic, name) if topic is not None else None
         return block is not None and block.origin == "person"
 
-    def define(self, label: str, topic: str) -> str | None:
-        """Returns the footnote definition of a label for a topic, None where it can't resolve."""
-        place = self.archive.resolve(label)
-        turn = self.archive.read(label) if place is not None else None
-        if place is None or turn is None:
-            return None
-        return definition(
-            label=label,
-            time=turn.time,
-            speaker_name=turn.speaker.name if turn.speaker else None,
-            speaker_id=turn.speaker.id if turn.speaker else None,
-            role=turn.role,
-            agent=turn.agent,
-            session=turn.session,
-            topic_path=topic,
-            source_path=place.path,
-            line=place.line,
-        )
+    def definitions(self, labels: Iterable[str], topic: str) -> dict[str, str]:
+        """Returns the footnote definitions of labels for a topic, of those that resolve."""
+        return {
+            label: definition(
+                label=label,
+                time=turn.time,
+                speaker_name=turn.speaker.name if turn.speaker else None,
+                speaker_id=turn.speaker.id if turn.speaker else None,
+                role=turn.role,
+                agent=turn.agent,
+                session=turn.session,
+                topic_path=topic,
+                source_path=place.path,
+                line=place.line,
+            )
+            for label, (place, turn) in self.archive.read_many(labels).items()
+        }
 
     def shelve(self, topic: str) -> None:
         """Brings the index in step with what memory has seen of a topic's file.

@@ -160,6 +160,23 @@ def test_file_put_back_behind_its_back_is_read_again(
     assert archive.by_turn("claude-code", "t1") is None
 
 
+def test_many_are_read_as_each_is_read(workspace: Workspace, archive: Archive) -> None:
+    """From several files, without what is unknown or forgotten, and after a file was changed."""
+    turns = [turn(number, session=f"s{number % 3}") for number in range(9)]
+    labels = [line.label for line in archive.append(turns)]
+    archive.forget(labels[4:5])
+    asked = [*reversed(labels), "s-000000000000", labels[0]]
+    for _ in range(2):
+        found = archive.read_many(asked)
+        assert set(found) == {*labels} - {labels[4]}
+        for label, (line, read) in found.items():
+            assert (line, read) == (archive.resolve(label), archive.read(label))
+        file = workspace.root / "sources/claude-code/s0.jsonl"
+        file.write_bytes(b"".join(reversed(file.read_bytes().splitlines(keepends=True))))
+    (workspace.root / "sources/claude-code/s0.jsonl").unlink()
+    assert set(archive.read_many(asked)) == {labels[place] for place in (1, 2, 5, 7, 8)}
+
+
 def test_line_that_is_no_turn_is_passed_over(workspace: Workspace, archive: Archive) -> None:
     """Line numbers count it, nothing else does."""
     archive.append([turn(1)])
