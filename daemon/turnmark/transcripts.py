@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import anyio
 import msgspec
+import structlog
 from anyio.abc import TaskStatus
 
 from turnmark.config import MemoryMode, Rules, Settings
@@ -22,7 +23,10 @@ from turnmark_session_store.transcripts.claude_live import ClaudeCodeLiveReader
 from turnmark_session_store.transcripts.live import LiveReader
 from turnmark_session_store.transcripts.tail import Placed, TranscriptTail
 
+log = structlog.get_logger(__name__)
+
 _FREE_WRITER = "builtin"
+_CATCH_UP_SECONDS = 600.0
 
 WATCHER_STEP_MS: Final = 250
 """The watcher's step where transcripts are followed: an event is told after one to two steps, and a
@@ -67,10 +71,17 @@ class Transcripts:
                 await tasks.start(tail.run)
             task_status.started()
 
-    def rescan(self) -> None:
-        """Looks at every file again, as before the night."""
-        for tail in self._tails.values():
-            tail.rescan()
+    async def catch_up(self) -> None:
+        """Looks at every file again, as before the night, and waits until that is done.
+
+        A first scan of many files may take longer than a night should wait: it goes on behind it.
+        """
+        with anyio.move_on_after(_CATCH_UP_SECONDS) as waited:
+            async with anyio.create_task_group() as tasks:
+                for tail in self._tails.values():
+                    tasks.start_soon(tail.catch_up)
+        if waited.cancelled_caught:
+            log.warning("transcripts_still_read", waited_seconds=_CATCH_UP_SECONDS)
 
     def status(self) -> dict[str, Any]:
         """Returns for each agent how far it is followed."""

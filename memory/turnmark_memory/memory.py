@@ -6,7 +6,7 @@ workspace is the one that the marks speak of. `run` starts the worker and the ni
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
@@ -113,7 +113,11 @@ class Organized(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Memory:
-    """One workspace at work; made by `Memory.open`, closed by `close`."""
+    """One workspace at work; made by `Memory.open`, closed by `close`.
+
+    Each of `before_night` is awaited before a night reads what is owed: looks at whatever may have
+    been missed (law 10). The owner adds to it before `run`.
+    """
 
     def __init__(
         self,
@@ -146,6 +150,7 @@ class Memory:
         self._remembering = Remembering(store, shelf, key, self._editing, citing)
         self._undoing = Undoing(store, shelf, self.installer)
         self._edits = QuietEdits(self.installer, shelf.workspace.root)
+        self.before_night: list[Callable[[], Awaitable[None]]] = []
         self._night: NightClock | None = None
         self._organizing = anyio.Lock()
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -393,6 +398,8 @@ class Memory:
     ) -> Organized:
         """Writes what is owed, then rebuilds the core page; once for each local date."""
         async with self._organizing:
+            for looks_again in self.before_night:
+                await looks_again()
             await self._edits.rescan()
             look, due = await self._snapshot(
                 Look(moved=None, whole=None, reasons=_FAILED, at_once=True)

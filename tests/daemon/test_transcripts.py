@@ -243,6 +243,19 @@ async def test_what_is_followed_is_written_and_recalled(place: DaemonPlace, proj
     place.stop()
 
 
+def test_a_night_begins_with_a_look_at_all_files(place: DaemonPlace, projects: Path) -> None:
+    """Law 10: what was written a moment before, or while events were lost, is in that night."""
+    place.start()
+    with place.connect_sync() as client:
+        for number in range(3):
+            session = SESSION[:-1] + str(number)
+            said = user(f"u{number}", None, 0, f"Bergen {number}", sessionId=session)
+            append(projects / "-demo" / f"{session}.jsonl", lines(said))
+            assert client.call("memory.organize")["owed"] == 0
+            assert client.call("session.branch", {"session": session})["turns"][0]["marks"]
+    place.stop()
+
+
 @pytest.mark.anyio
 async def test_a_models_own_session_brings_no_turn(place: DaemonPlace, projects: Path) -> None:
     """Law 15: turnmark's writer is an agent whose files lie beside all others."""

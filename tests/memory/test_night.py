@@ -305,6 +305,20 @@ async def test_writes_what_is_owed_and_builds_the_core_page() -> None:
 
 
 @pytest.mark.anyio
+async def test_looks_first_at_what_may_have_been_missed() -> None:
+    """Law 10: what a look before the night brings is written in that night."""
+    async with at_work() as work:
+
+        async def look() -> None:
+            await work.say("s", "m1")
+
+        work.memory.before_night.append(look)
+        answer = await work.memory.organize(OrganizeRequest())
+        assert answer.owed == 0
+        assert work.facts() == ["m1"]
+
+
+@pytest.mark.anyio
 async def test_never_runs_two_at_once() -> None:
     """A second request waits for the first, and then has nothing to write."""
     async with at_work() as work:

@@ -113,6 +113,7 @@ class TranscriptTail:
         self._unread: dict[str, int] = {}
         self._errors: dict[str, str] = {}
         self._wakes = 0
+        self._caught_up = anyio.Event()
 
     def changed(self, paths: Iterable[Path]) -> None:
         """Says that files or directories changed, came or went; returns at once."""
@@ -120,9 +121,15 @@ class TranscriptTail:
         self._wake()
 
     def rescan(self) -> None:
-        """Asks for a look at everything below the root: after lost events, before the night."""
+        """Asks for a look at everything below the root: after lost events, or a sleep."""
         self._scan_wanted = True
         self._wake()
+
+    async def catch_up(self) -> None:
+        """Looks at everything below the root; returns when all that is final is placed."""
+        caught_up = self._caught_up
+        self.rescan()
+        await caught_up.wait()
 
     def status(self) -> TailStatus:
         """Returns how far it is."""
@@ -170,6 +177,8 @@ class TranscriptTail:
                 await self._follow(session)
             else:
                 self._forget_quiet()
+                self._caught_up.set()
+                self._caught_up = anyio.Event()
                 return
 
     def _wake(self) -> None:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from session_store.stage import WORKSPACE
@@ -562,6 +563,18 @@ async def test_the_first_scan_begins_with_the_newest(tailed: Tailed, root: Path)
     assert await ids(tailed) == ["u2", "u1", "u0"]
     assert tailed.tail.status().state == "following"
     assert tailed.tail._followed == {}, "what is old is not kept in memory"
+
+
+async def test_catches_up_with_what_no_event_told(tailed: Tailed, file: Path) -> None:
+    """Before the night: whoever waits finds all that is final in the store."""
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(tailed.tail.run)
+        with anyio.fail_after(60):
+            await tailed.tail.catch_up()
+            append(file, lines(*TALK))
+            await tailed.tail.catch_up()
+        assert await ids(tailed) == ["u1", "a2", "a4", "u2", "a5"]
+        tasks.cancel_scope.cancel()
 
 
 async def test_a_root_may_come_late(root: Path, place: Path) -> None:
