@@ -8,6 +8,8 @@ STAMP := $(VENV)/.installed
 # How long `make soak` runs; what `make serve` passes on.
 SECONDS ?= 600
 ARGS ?=
+# Tests side by side, a module in one process: most of their time is waiting for daemons and disks.
+JOBS ?= 4
 # Everything is installed: pyright has no reason to ask for a newer one.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
@@ -24,7 +26,7 @@ serve: $(STAMP) ## run the daemon in the foreground
 	@$(BIN)/turnmark serve $(ARGS)
 
 test: $(STAMP) ## run the tests
-	@$(BIN)/python -m pytest -m "not soak" $(ARGS)
+	@$(BIN)/python -m pytest -m "not soak" -n $(JOBS) --dist loadscope $(ARGS)
 
 check: $(STAMP) ## lint, formatting, types and the import rules
 	@echo "check: lint" && $(BIN)/ruff check --quiet .

@@ -20,7 +20,6 @@ from turnmark_session_store.queries import value_of
 _PROBLEMS_SHOWN = 5
 """Of what is odd in topic files; the log has it all."""
 
-
 # An install and its log take some megabytes; below this the next one may not fit.
 _LITTLE_ROOM_BYTES = 8 * 1024 * 1024
 
@@ -74,6 +73,7 @@ async def status_of(store: SessionStore, memory: Memory, seen: Mapping[str, Any]
         what_to_do=[
             *_what_to_do(counts, store.statistics(), statistics),
             *_of_transcripts(seen["transcripts"]),
+            *_room_advice([store.path.parent, Path(statistics["path"])]),
         ],
         uptime_seconds=round(seen["uptime_seconds"], 1),
         workspace=memory.workspace,

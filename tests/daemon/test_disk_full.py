@@ -109,7 +109,9 @@ async def test_refuses_appends_in_words_while_the_state_has_no_space(place: Daem
             with pytest.raises(Unavailable, match=r"disk is full.*[Ff]ree some space"):
                 await _say(memory, said, LONG)
             assert await _texts(memory, "s") == said
-            assert (await memory.status())["turns"] == len(said)
+            status = await memory.status()
+            assert status["turns"] == len(said)
+            assert any("Free some space" in sentence for sentence in status["what_to_do"])
             hits = await memory.recall("Where do I live?", session="s")
             assert "Porto" in hits[0]["text"]
 
