@@ -40,6 +40,8 @@ class Timeline:
     def __init__(self, workspace: Workspace, index: Index) -> None:
         self._workspace = workspace
         self._index = index
+        self._left: dict[int, str] = {}
+        """Digests of pages as this process left them: one that differs, somebody changed."""
 
     def refresh(self, days: Iterable[int]) -> None:
         """Writes the pages of `days` (since 1970) anew; one with nothing on it goes.
@@ -72,12 +74,25 @@ class Timeline:
         path = page_path(day)
         tree = self._workspace.tree
         content = self._page(day, rows).encode("utf-8", "replace") if rows else None
-        if tree.read(path) == content:
-            return
-        if content is None:
-            tree.remove(path)
-        else:
-            tree.replace(path, content, staging=STAGING)
+        there = tree.read(path)
+        if there != content:
+            self._warn_of_edit(day, there)
+            if content is None:
+                tree.remove(path)
+            else:
+                tree.replace(path, content, staging=STAGING)
+        self._left.pop(day, None)
+        if content is not None:
+            self._left[day] = durable.digest_of(content)
+
+    def _warn_of_edit(self, day: int, there: bytes | None) -> None:
+        """Says where changes belong before a page that somebody changed is written over."""
+        if there is not None and self._left.get(day, "") not in ("", durable.digest_of(there)):
+            log.warning(
+                "derived_file_overwritten",
+                path=page_path(day),
+                what_to_do="change the topics instead; the timeline is made from them",
+            )
 
     def _page(self, day: int, rows: list[LearntRow]) -> str:
         lines = [self._line(row) for row in rows[:PAGE_LIMIT]]

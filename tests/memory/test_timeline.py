@@ -124,6 +124,24 @@ async def test_deleted_or_altered_pages_are_made_anew_with_the_same_bytes() -> N
 
 
 @pytest.mark.anyio
+async def test_page_that_somebody_edited_is_written_over_with_one_warning(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """At the next fact of that day; the warning says where the words belong."""
+    async with at_work() as work:
+        await _say_at(work, "2026-08-09T09:00:00Z", "t1", "fact t1 税务")
+        await work.flush()
+        (work.root / "timeline/2026/08/09.md").write_text("my own diary\n")
+        for number in (2, 3):
+            await _say_at(work, f"2026-08-09T09:0{number}:00Z", f"t{number}", f"fact t{number}")
+            await work.flush()
+        (page,) = _pages(work).values()
+        assert "my own diary" not in page
+        assert page.count("fact t") == 3
+        assert capsys.readouterr().out.count("derived_file_overwritten") == 1
+
+
+@pytest.mark.anyio
 async def test_page_whose_place_is_taken_keeps_nobody_from_installing() -> None:
     """It is left out until the place is free."""
     async with at_work() as work:
