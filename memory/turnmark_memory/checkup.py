@@ -294,7 +294,7 @@ def _different_blocks(seen: Looked, found: Indexed) -> list[str]:
     named: dict[str, tuple[str, str]] = {}
     nameless: set[tuple[str, str]] = set()
     for topic, content in seen.topics.items():
-        for block in content.blocks() if topic != CORE else ():
+        for block in content.blocks():
             if block.id is None:
                 nameless.add((topic, block.text))
             else:

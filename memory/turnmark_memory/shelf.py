@@ -101,11 +101,16 @@ class Shelf:
         return next(iter(self.all_shown([name])), None)
 
     def all_shown(self, names: Iterable[str]) -> list[ShownBlock]:
-        """Returns those of the blocks that can be shown, as `shown`; reads each topic once."""
+        """Returns those of the blocks that can be shown, as `shown`; reads each topic once.
+
+        The core topic's own blocks are not: what stands there is for people to arrange.
+        """
         topics: dict[str, Topic | None] = {}
         found: list[ShownBlock] = []
         for name in names:
             place = self.index.where(name)
+            if place == CORE:
+                continue
             if place is not None and place not in topics:
                 topics[place] = self._usable(place)
             topic = topics[place] if place is not None else None
@@ -234,9 +239,7 @@ class Shelf:
             about=found.about or "",
             tokens=self._count(text.encode("utf-8", "replace").decode()),
             blocks=tuple(
-                _block_doc(topic, block)
-                for block in found.blocks()
-                if block.id is not None and topic != CORE
+                _block_doc(topic, block) for block in found.blocks() if block.id is not None
             ),
             updated_at=updated_at,
             links=links_of(found),

@@ -19,7 +19,13 @@ from turnmark_memory.model import (
     SplitPart,
     Unpin,
 )
-from turnmark_memory.requests import CoreRequest, EditRequest
+from turnmark_memory.requests import (
+    CoreRequest,
+    EditRequest,
+    RecallRequest,
+    ShowRequest,
+    TopicsRequest,
+)
 from turnmark_memory.topic_format import parse
 from turnmark_session_store.model import TurnIn
 from turnmark_session_store.requests import Rewind, SessionRef
@@ -104,6 +110,39 @@ async def test_pin_and_unpin_of_a_block_in_the_automatic_part_are_revisions_of_t
         assert same.revision == 2
         await hand.undo(2)
         assert seen(work.root) == files
+
+
+async def test_blocks_of_the_core_topic_are_blocks_like_others_but_no_writers() -> None:
+    """Added, found, reworded, moved out and in, taken out, undone; no writer is shown them."""
+    async with at_work() as work:
+        hand = await ByHand(work).begin()
+        add = Add(topic="core", text="Always answer in German.", cites=("talk#t1",))
+        (block,) = (await hand.edit(add)).blocks
+        core = await work.memory.core(CoreRequest())
+        assert core.blocks == (block,)
+        assert core.left_out == ()
+        hits = (await work.memory.recall(RecallRequest(query="German", kinds=("block",)))).hits
+        assert [(hit.ref, hit.topic) for hit in hits] == [(block, "core")]
+        assert (await work.memory.show(ShowRequest(ref=block))).text == "Always answer in German."
+        topics = (await work.memory.topics(TopicsRequest())).topics
+        assert [(one.topic, one.blocks) for one in topics] == [("core", 1)]
+        await hand.edit(Revise(block=block, text="用中文回答。", cites=("talk#t1",)))
+        assert "用中文回答。" in (await work.memory.core(CoreRequest())).text
+        before = seen(work.root)
+        moved = await hand.edit(Move(block=block, topic="people/dana"))
+        assert [one.id for one in topics_of(work.root)["people/dana"].blocks()] == [block]
+        await hand.edit(Move(block=block, topic="core"))
+        assert (await work.memory.core(CoreRequest())).blocks == (block,)
+        await hand.undo(moved.revision + 1)
+        await hand.undo(moved.revision + 2)
+        await hand.undo(moved.revision + 3)
+        await hand.undo(moved.revision)
+        assert seen(work.root) == before
+        await work.say("talk", "中文", "German")
+        await work.flush()
+        assert block not in [one.block for batch in work.scribe.batches for one in batch.blocks]
+        await hand.edit(Retire(block=block, reason="错了"))
+        assert block not in (await work.memory.core(CoreRequest())).blocks
 
 
 async def test_edits_are_all_or_none_and_say_what_is_wrong() -> None:
