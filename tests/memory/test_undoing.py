@@ -127,6 +127,27 @@ async def _check_derived(work: AtWork) -> None:
     assert seen(work.root) == files
 
 
+async def test_undo_of_a_retirement_brings_the_pin_back_and_can_be_undone() -> None:
+    """Add, pin, retire, undo, undo of that undo, and once more: every byte follows."""
+    async with at_work() as work:
+        hand = await ByHand(work).begin()
+        add = Add(topic="people/dana", text="Dana 负责账单。", cites=("talk#t1",))
+        (block,) = (await hand.edit(add)).blocks
+        await hand.edit(Pin(block=block))
+        pinned = seen(work.root)
+        retired = await hand.edit(Retire(block=block, reason="错了"))
+        gone = seen(work.root)
+        first = await hand.undo(retired.revision)
+        assert seen(work.root) == pinned
+        second = await hand.undo(first.revision)
+        assert seen(work.root) == gone
+        await hand.undo(second.revision)
+        assert seen(work.root) == pinned
+        await hand.undo(2)
+        await hand.undo(1)
+        assert live_blocks(work.root) == []
+
+
 async def test_undo_refuses_what_was_changed_since_and_lists_it() -> None:
     """With force the other blocks of the revision go back, the changed one stays."""
     async with at_work() as work:
