@@ -17,7 +17,13 @@ from turnmark_session_store.export import BranchLine
 from turnmark_session_store.heads import Keep, TipMove, To, begin_branch, move
 from turnmark_session_store.imports import ImportPlan
 from turnmark_session_store.retirement import retire
-from turnmark_session_store.sessions import SessionRow, find_turn, get_session, get_turn
+from turnmark_session_store.sessions import (
+    SessionRow,
+    find_turn,
+    get_session,
+    get_turn,
+    session_by_id,
+)
 from turnmark_session_store.transaction import Transaction
 from turnmark_session_store.walks import LIVE_BRANCH, ancestors, is_ancestor, live_tips_after
 
@@ -41,6 +47,8 @@ def finish_import(tx: Transaction, plan: ImportPlan) -> Imported:
             _bring_branch(tx, ends, line, plan)
         _bring_head(ends, plan)
         ends.move()
+        if gone:
+            _take_back_elsewhere(tx, session, gone)
         retire(tx, replaced)
         supersede_elsewhere(tx, session, replaced)
         retire(tx, [turn for turn in gone if not live_tips_after(tx.db, [turn])])
@@ -133,6 +141,11 @@ def _take_back(tx: Transaction, ends: _Ends, plan: ImportPlan) -> set[int]:
     """Lets branches go back before what the agent's record takes back; returns those turns."""
     found = (find_turn(tx.db, ends.session, key) for key in plan.taken_back)
     gone = _first_time(tx, (turn for turn in found if turn is not None))
+    _go_back(tx, ends, gone)
+    return gone
+
+
+def _go_back(tx: Transaction, ends: _Ends, gone: set[int]) -> None:
     for turn in sorted(gone, reverse=True):
         for branch in ends.at(turn):
             stands = _standing_before(tx, turn, gone)
@@ -140,7 +153,21 @@ def _take_back(tx: Transaction, ends: _Ends, plan: ImportPlan) -> set[int]:
                 ends.end(branch)
             else:
                 ends.go(branch, stands, "rewind")
-    return gone
+
+
+def _take_back_elsewhere(tx: Transaction, session: SessionRow, gone: set[int]) -> None:
+    """Lets other sessions' branches that end in what was taken back go back as well (law 13).
+
+    A fork copies the turns of its origin, and perhaps not yet the record that takes one back.
+    """
+    for (owner,) in tx.rows(
+        "SELECT DISTINCT session FROM branch WHERE tip IN (SELECT value FROM json_each(?))"
+        f" AND session <> ? AND {LIVE_BRANCH}",
+        (msgspec.json.encode(sorted(gone)).decode(), session.id),
+    ):
+        ends = _Ends(tx, session_by_id(tx.db, owner))
+        _go_back(tx, ends, gone)
+        ends.move()
 
 
 def _standing_before(tx: Transaction, turn: int, gone: set[int]) -> int | None:

@@ -284,8 +284,8 @@ class _Holding:
     def _must_wait(self, turn: str) -> bool:
         file = self._file_of(turn)
         patience = self._live.patience
-        if turn in self._open:
-            return self._waits_until(file.grown_at + patience.quiet_seconds)
+        if turn in self._open and self._waits_until(file.grown_at + patience.quiet_seconds):
+            return True
         if turn in self._set.lost or self._is_copy_alone(turn):
             since = self._live.held_since(turn, min(self._now, file.grown_at))
             return self._waits_until(since + patience.orphan_seconds)

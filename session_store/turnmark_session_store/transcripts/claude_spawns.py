@@ -45,7 +45,7 @@ class Spawns:
         task = (unit.spawning_session or "", words.text if words else "")
         return (
             first in self._set.spawn_parents
-            or bool(self._mentions.get(unit.agent_id or ""))
+            or bool(self._mentions_of(unit))
             or len(self._tasks.get(task, ())) == 1
         )
 
@@ -53,17 +53,23 @@ class Spawns:
         first = next(iter(unit.times))
         if first in self._set.spawn_parents:
             yield self._set.spawn_parents[first]
-        mentions = self._mentions.get(unit.agent_id or "", [])
-        near = [m for m in mentions if self._set.rows[m].session == unit.spawning_session]
-        for mention in near or mentions:
-            row = self._set.rows[mention]
-            yield self._call_of(row) or mention
+        for mention in self._mentions_of(unit):
+            yield self._call_of(self._set.rows[mention]) or mention
         words = self._set.rows[first].words
         task = (unit.spawning_session or "", words.text if words else "")
         began = self._set.chain.moment(first)
         same_task = self._tasks.get(task, [])
         yield from reversed([r for r in same_task if self._set.chain.moment(r) <= began])
         yield from same_task
+        # Copies last: one may be there before the records of its origin are.
+        for mention in self._mentions.get(unit.agent_id or "", []):
+            yield self._call_of(self._set.rows[mention]) or mention
+
+    def _mentions_of(self, unit: Unit) -> list[str]:
+        """Returns the rows that name a sub-agent: its own session's, else those of no copy."""
+        mentions = self._mentions.get(unit.agent_id or "", [])
+        near = [m for m in mentions if self._set.rows[m].session == unit.spawning_session]
+        return near or [m for m in mentions if self._set.rows[m].copy_of is None]
 
     def _call_of(self, row: Row) -> str | None:
         tool_ids = (*row.tool_results, *([row.spawned_by_tool] if row.spawned_by_tool else ()))

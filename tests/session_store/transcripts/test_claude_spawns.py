@@ -160,6 +160,28 @@ def test_a_sub_agent_of_a_sub_agent_has_its_caller_there(tmp_path: Path) -> None
     assert sessions[2].caller == CallerRef(session=AGENT_SESSION, turn="g2")
 
 
+def test_a_copy_of_the_call_says_nothing_before_the_call_itself(tmp_path: Path) -> None:
+    """A fork may name the agent before its origin has the result: the origin's call counts."""
+    other = SESSION[:-1] + "2"
+    fork = [
+        record
+        | {
+            "uuid": f"f{record['uuid']}",
+            "parentUuid": record["parentUuid"] and f"f{record['parentUuid']}",
+            "sessionId": other,
+            "forkedFrom": {"sessionId": "gone", "messageUuid": f"x{record['uuid']}"},
+        }
+        for record in (*_parent()[:4], RESULT)
+    ]
+    sessions = read(
+        write(tmp_path / f"{other}.jsonl", fork),
+        write(tmp_path / f"{SESSION}.jsonl", _parent()[:4]),
+        write(tmp_path / SESSION / "subagents" / "agent-x7.jsonl", _agent(prompt="Find the file.")),
+    )
+    [sub] = (session for session in sessions if session.session == AGENT_SESSION)
+    assert sub.caller == CallerRef(session=SESSION, turn="a2")
+
+
 def test_a_sub_agent_that_is_in_both_files_is_read_once(tmp_path: Path) -> None:
     """Its records may stand in the parent's file as well."""
     parent, sub = _read(tmp_path, [*_parent(RESULT), *_agent()], _agent())

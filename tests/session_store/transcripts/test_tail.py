@@ -454,6 +454,60 @@ async def test_a_fork_by_copy_shares_its_beginning(tailed: Tailed, file: Path) -
     assert origin == [(SESSION, "a5")]
 
 
+@pytest.mark.parametrize("goes_on", [False, True])
+async def test_what_is_taken_back_is_so_in_forks_that_copied_it(
+    tailed: Tailed, file: Path, *, goes_on: bool
+) -> None:
+    """Law 13: a fork that ends in the answer goes back too; one that goes on keeps it alive."""
+    fork = file.with_name(f"{OTHER}.jsonl")
+    talk = [*TALK[:6], user("u2", "a4", 7, "More"), answer("a5", "u2", 8, "Not so.")]
+    append(file, lines(*talk, hook("s2", "a5", 9)))
+    more = [user("v2", "a5" if goes_on else "a4", 10, "Or")]
+    copied = [{**record, "sessionId": OTHER} for record in [*talk, hook("s3", "a5", 9), *more]]
+    append(fork, lines(*copied))
+    await tailed.settle(file, fork)
+    assert ((OTHER, "a5") in (await tailed.dag())["tips"]) is not goes_on
+    append(file, lines(answer("a6", "u2", 11, "So.", retractedMessageUuids=["a5"])))
+    append(file, lines(hook("s4", "a6", 12)))
+    await tailed.settle(file)
+    dag = await tailed.dag()
+    assert ("a5" in dag["turns"]) is goes_on
+    assert (SESSION, "a5") not in dag["tips"]
+    assert (OTHER, "a5") not in dag["tips"]
+    assert {(SESSION, "a6"), (OTHER, "v2")} <= set(dag["tips"])
+
+
+async def test_a_copy_waits_for_its_origin_even_if_nothing_follows(
+    tailed: Tailed, file: Path
+) -> None:
+    """A copy of a copy whose origin is written in a moment: one turn, under the first id."""
+    tailed.renew(HASTY)
+    third = SESSION[:-1] + "3"
+    origin, fork, late = (file.with_name(f"{name}.jsonl") for name in (SESSION, OTHER, third))
+
+    def copies(session: str, of: str, mark: str, above: str) -> list[Record]:
+        return [
+            {
+                **record,
+                "uuid": f"{mark}{record['uuid'][-1]}",
+                "parentUuid": record["parentUuid"] and f"{mark}{record['parentUuid'][-1]}",
+                "sessionId": session,
+                "forkedFrom": {"sessionId": of, "messageUuid": f"{above}{record['uuid'][-1]}"},
+            }
+            for record in talk
+        ]
+
+    talk = [user("u1", None, 0, "I live in Bergen."), answer("u2", "u1", 1, "Noted.")]
+    append(late, lines(*copies(third, OTHER, "w", "v")))
+    append(fork, lines(*copies(OTHER, SESSION, "v", "u")[:1]))
+    append(origin, lines(*talk[:1]))
+    await tailed.settle(late, fork, origin)
+    append(fork, lines(*copies(OTHER, SESSION, "v", "u")[1:]))
+    append(origin, lines(*talk[1:]))
+    await tailed.settle(late, fork, origin)
+    assert await ids(tailed) == ["u1", "u2"]
+
+
 async def test_a_sub_agents_task_waits_for_its_caller(tailed: Tailed, file: Path) -> None:
     """Whichever file is seen first; the task is no person's words."""
     agent = file.with_suffix("") / "subagents" / "agent-a1.jsonl"
