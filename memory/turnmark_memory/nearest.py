@@ -113,8 +113,8 @@ def known_ids(save: Topic, base: Base) -> dict[int, str]:
     like them where the base's file had no id there either.
     """
     present = {block.id for block in save.blocks() if block.id is not None}
-    free = [one for one in _named(base) if one[0] not in present]
     nameless = [(place, block) for place, block in enumerate(save.blocks()) if block.id is None]
+    free = [one for one in _named(base) if one[0] not in present] if nameless else []
     found: dict[int, str] = {}
     for place, block in list(nameless):
         same = next((one for one in free if one[1].text == block.text), None)
@@ -129,6 +129,8 @@ def known_ids(save: Topic, base: Base) -> dict[int, str]:
 def copied_ids(base: Base) -> dict[str, list[str]]:
     """Returns, by the id that copies of a block have in the file, the ids that they got instead."""
     found: dict[str, list[str]] = {}
+    if base.view is None:
+        return found
     saved, seen = list(_as_saved(base).blocks()), list(base.as_topic().blocks())
     if len(saved) == len(seen):
         for before, block in zip(saved, seen, strict=True):
@@ -139,8 +141,8 @@ def copied_ids(base: Base) -> dict[str, list[str]]:
 
 def _named(base: Base) -> Iterator[tuple[str, Block, bool]]:
     """Yields (id, block, whether the file lacks the id) of the base."""
-    saved = list(_as_saved(base).blocks())
     seen = list(base.as_topic().blocks())
+    saved = seen if base.view is None else list(_as_saved(base).blocks())
     if len(saved) != len(seen):
         return
     for before, block in zip(saved, seen, strict=True):
