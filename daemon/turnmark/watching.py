@@ -1,6 +1,6 @@
 """One watcher for all directories whose files tell something: topics now, transcripts as well.
 
-File events are hints where to look; they are gathered for a second or two and told in batches. All
+File events are hints where to look; they are gathered for one or two steps and told in batches. All
 roots share one thread (`turnmark-watcher`), one of the two things in turnmark that wake up without
 a cause: once a second, because `watchfiles` has no other way to wait. It also looks whether a root
 was replaced, deleted or made again; after that, after an overflow, and when roots come or go,
@@ -38,9 +38,6 @@ THREAD_COMM: Final = THREAD_NAME[:_COMM_LIMIT]
 
 STEP_MS: Final = 1_000
 """How long the thread sleeps at a time; an event is told after one to two steps."""
-
-_DEBOUNCE_MS: Final = 5_000
-"""Changes that never pause are told this often."""
 
 _IDENTITY_MS: Final = 3_600_000
 """Without any event the roots' identity is looked at this often; with one, at once."""
@@ -195,7 +192,8 @@ class FileWatcher:
             if notify is None:
                 self._changed.wait(timeout_ms / 1_000)
                 continue
-            found = notify.watch(_DEBOUNCE_MS, self._step_ms, timeout_ms, self)
+            # Files that change at every step are told of after two all the same.
+            found = notify.watch(self._step_ms, self._step_ms, timeout_ms, self)
             if isinstance(found, set):
                 self._sort(found, token)
 

@@ -20,12 +20,13 @@ from turnmark_session_store.transcripts.reader import ReadSession
 class Patience(msgspec.Struct, frozen=True, kw_only=True):
     """How long to wait for what may still be written.
 
-    `quiet_seconds` is shorter than the second that a line may take to be a turn. Fragments of one
-    response come seconds apart, but what they say doesn't change; only endpoints that write
+    `quiet_seconds` is no longer than the shortest time in which a file event is told (one step of
+    the watcher): an answer is then whole at the first look at it and needs no second one. Fragments
+    of a response come seconds apart, but what they say doesn't change; only endpoints that write
     snapshots do that, and a snapshot that comes later takes the place of the earlier one.
     """
 
-    quiet_seconds: float = 0.4
+    quiet_seconds: float = 0.25
     orphan_seconds: float = 60.0
 
 

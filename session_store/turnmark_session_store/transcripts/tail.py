@@ -52,6 +52,11 @@ _RETRY_SECONDS = 30.0
 # Resolving costs time by the length of a session: at most this part of the time is spent on it.
 REST_PER_WORK = 3.0
 _LONGEST_REST_SECONDS = 2.0
+# But a line is to be a turn in a second. What is resolved quickly rests no longer than an event
+# takes to be told, so that nothing waits for a rest; a session so long that a second is out of
+# reach rests in proportion.
+_QUICK_WORK_SECONDS = 0.25
+_QUICK_REST_SECONDS = 0.3
 
 State = Literal["waiting", "scanning", "following"]
 Placed = Callable[[Transaction, str, int], None]
@@ -296,6 +301,7 @@ class TranscriptTail:
             return
         followed = self._followed.get(session)
         began = time.monotonic()
+        is_first = followed is None
         try:
             if followed is None:
                 followed = Followed(session, self._reader.live_set())
@@ -310,10 +316,16 @@ class TranscriptTail:
             self._errors.pop(session, None)
             spent = time.monotonic() - began
             followed.touched_at = now = time.time()
-            followed.rests_until = now + min(self._rest_per_work * spent, _LONGEST_REST_SECONDS)
+            # The first look reads the whole file, which no other does: it says nothing of them.
+            followed.rests_until = now + (0.0 if is_first else self._rest_after(spent))
             quiet = now - followed.live.grown_at > _KEEP_SECONDS
             if quiet and not followed.held and not self._changed.keys() & followed.sessions:
                 self._drop(followed)
+
+    def _rest_after(self, spent_seconds: float) -> float:
+        quick = spent_seconds <= _QUICK_WORK_SECONDS
+        longest = _QUICK_REST_SECONDS if quick else _LONGEST_REST_SECONDS
+        return min(self._rest_per_work * spent_seconds, longest)
 
     def _failed(self, session: str, error: Exception) -> None:
         reason = error.message if isinstance(error, TurnmarkError) else _sentence(error)
