@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -262,6 +263,49 @@ def test_says_how_to_start_the_daemon(alone: Shell, words: list[str]) -> None:
     assert (ran.code, ran.out) == (3, "")
     assert "turnmark serve" in ran.err
     assert ran.err.count("\n") == 1
+
+
+ALONE = {"serve", "demo", "backup", "restore", "doctor", "setup", "hook"}
+WORDS = {
+    "tree": ["s"],
+    "append": ["s", "x"],
+    "import": ["."],
+    "export": ["s"],
+    "recall": ["咖啡"],
+    "show": ["b-1"],
+    "remember": ["I like tea."],
+    "undo": ["1"],
+    "backup": ["there"],
+    "restore": ["there"],
+    "hook": ["claude-code"],
+}
+
+
+@pytest.mark.parametrize("command", [name for name in registry.names() if name not in ALONE])
+def test_says_how_to_start_the_daemon_in_every_command(alone: Shell, command: str) -> None:
+    """All that ask a daemon: with none, and with a socket that one left behind."""
+    for left_behind in (False, True):
+        if left_behind:
+            place = alone.home / "run-dir" / "turnmark"
+            place.mkdir(parents=True)
+            with socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(str(place / "turnmark.sock"))
+        ran = alone(command, *WORDS.get(command, []))
+        assert (ran.code, ran.out) == (3, "")
+        assert ran.err.startswith("turnmark: no turnmark daemon answers (")
+        assert "turnmark serve" in ran.err
+        assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", registry.names())
+def test_refuses_a_wrong_option_in_every_command(alone: Shell, command: str) -> None:
+    """Before anything is done: exit 2 and one line that names it."""
+    ran = alone(command, *WORDS.get(command, []), "--nonsense")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == (
+        f"turnmark: turnmark {command} has no option --nonsense; see turnmark {command} --help\n"
+    )
+    assert list(alone.home.iterdir()) == []
 
 
 def test_says_that_no_daemon_answers_as_json(alone: Shell) -> None:

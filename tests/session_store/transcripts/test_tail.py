@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
-from session_store.stage import WORKSPACE
+from session_store.stage import WORKSPACE, Stage
 from session_store.transcripts.claude_records import (
     SESSION,
     Record,
@@ -32,6 +32,7 @@ from session_store.transcripts.tailing import (
     PATIENT,
     Tailed,
     append,
+    dag_of,
     differences,
     import_files,
     imported,
@@ -42,9 +43,12 @@ from turnmark_session_store.model import TurnIn
 from turnmark_session_store.queries import rows_of
 from turnmark_session_store.requests import AppendTurns, OpenSession
 from turnmark_session_store.transaction import Transaction
+from turnmark_session_store.transcripts.claude_live import session_of
 
 pytestmark = pytest.mark.anyio
 DATA = Path(__file__).resolve().parents[2] / "data" / "claude-code"
+GIVEN = Path(os.environ.get("TURNMARK_TRANSCRIPTS") or "/dev/null") / "claude-code"
+SETS = [DATA, *([GIVEN] if GIVEN.is_dir() else [])]
 OTHER = "5e55107a-0000-4000-8000-000000000002"
 # More with `SEEDS=400 pytest -k comes_to`.
 SEEDS = int(os.environ.get("SEEDS", "12"))
@@ -89,6 +93,11 @@ def put(new: Path, path: Path) -> None:
 def remove(path: Path) -> None:
     """Deletes a file."""
     path.unlink()
+
+
+def below(root: Path) -> list[Path]:
+    """The transcripts below a directory."""
+    return sorted(root.rglob("*.jsonl"))
 
 
 async def ids(tailed: Tailed) -> list[str]:
@@ -173,6 +182,38 @@ async def test_what_is_imported_as_well_is_there_once(
     assert differences(await tailed.dag(), whole) == []
     assert tailed.stage.seq == seq
     assert len(whole["turns"]) == 5
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("files", SETS, ids=lambda path: path.parent.name)
+async def test_files_may_be_imported_in_any_order_and_twice(
+    place: Path, files: Path, seed: int
+) -> None:
+    """All at once, or a session at a time, and all of it again: the same turns, tips and heads.
+
+    A sub-agent's files go with their session's: alone nothing says which turn called them.
+    """
+    chance = random.Random(seed)
+    paths = below(files)
+    sessions: dict[str | None, list[Path]] = {}
+    for path in paths:
+        sessions.setdefault(session_of(path), []).append(path)
+    whole = await imported(place / "whole.db", paths)
+    assert len(whole["turns"]) > len(sessions)
+    chance.shuffle(paths)
+    assert differences(await imported(place / "shuffled.db", paths), whole) == []
+    one_by_one = list(sessions.values())
+    chance.shuffle(one_by_one)
+    async with Stage(place / "a.db") as stage:
+        for session in one_by_one:
+            await import_files(stage, session)
+        found, seq = await dag_of(stage), stage.seq
+        assert differences(found, whole) == []
+        for session in reversed(one_by_one):
+            await import_files(stage, session)
+        await import_files(stage, paths)
+        assert await dag_of(stage) == found
+        assert stage.seq == seq
 
 
 async def test_a_second_reading_says_nothing_new(tailed: Tailed, file: Path) -> None:
