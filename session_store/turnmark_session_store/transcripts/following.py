@@ -99,11 +99,18 @@ class Followed:
         turns: list[ReadTurn] = []
         origins: dict[str, str] = {}
         replaces = self._replaced(standing)
+        late = [
+            old.latest
+            for new, old in replaces.items()
+            if new in self.stored and old.session == read.session
+        ]
+        read = msgspec.structs.replace(read, taken_back=(*read.taken_back, *late))
         for one in read.turns:
             key = one.turn.id or ""
             known = self.stored.get(key)
             if known is None:
-                turns.append(_superseding(one, key, replaces.get(key)))
+                old = replaces.get(key)
+                turns.append(_superseding(one, key, old.latest if old else None))
             elif self.live.rewritten and _says_otherwise(one.turn, known):
                 latest = names[key] = _next_wording(key, known.latest)
                 origins[latest] = key
@@ -128,9 +135,13 @@ class Followed:
             return read
         return msgspec.structs.replace(read, forked_from=None)
 
-    def _replaced(self, standing: Standing) -> dict[str, str]:
-        """Maps records to the turn in the store whose place they take."""
-        found: dict[str, str] = {}
+    def _replaced(self, standing: Standing) -> dict[str, StoredTurn]:
+        """Maps records to the turn in the store whose place they take.
+
+        The record may be in the store already, from a fork whose file was read further: then
+        nothing comes that could replace the turn, and it is taken back.
+        """
+        found: dict[str, StoredTurn] = {}
         for old in standing.replaced:
             known = self.stored.get(old)
             if known is None or known.gone:
@@ -138,7 +149,7 @@ class Followed:
             new = old
             while new in standing.replaced:  # each says more than the one before: no circle
                 new = standing.replaced[new]
-            found[new] = known.latest
+            found[new] = known
         return found
 
 

@@ -52,6 +52,8 @@ SETS = [DATA, *([GIVEN] if GIVEN.is_dir() else [])]
 OTHER = "5e55107a-0000-4000-8000-000000000002"
 # More with `SEEDS=400 pytest -k comes_to`.
 SEEDS = int(os.environ.get("SEEDS", "12"))
+# Each of these found a fault: take-backs in forks, copies and callers that came too early.
+FAULTS = {325, 328, 339, 343}
 
 
 @pytest.fixture
@@ -123,7 +125,7 @@ TALK = (
 
 
 @pytest.mark.parametrize("order", ["as written", "files at random"])
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", sorted({*range(SEEDS), *FAULTS}))
 async def test_comes_to_what_an_import_of_the_finished_files_gives(
     root: Path, place: Path, tmp_path: Path, seed: int, order: str
 ) -> None:
