@@ -72,9 +72,12 @@ def claude_code_dir(configured: str, *, environ: Environment | None = None) -> P
     return (Path(given) if given.startswith("/") else home_dir(env) / ".claude") / "projects"
 
 
-def writer_dir(state: Path) -> Path:
-    """Returns where writers that are agents themselves work; their sessions are never read in."""
-    return state / "writer"
+def writer_dirs(state: Path) -> tuple[Path, ...]:
+    """Returns where writers that are agents themselves work; their sessions are never read in.
+
+    As the state was given, and as the system names it: an agent notes the latter, links resolved.
+    """
+    return tuple(dict.fromkeys(place / "writer" for place in (state, state.resolve())))
 
 
 def client_sockets(

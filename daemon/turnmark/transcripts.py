@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any, Final
@@ -13,7 +13,7 @@ import structlog
 from anyio.abc import TaskStatus
 
 from turnmark.config import MemoryMode, Rules, Settings
-from turnmark.places import writer_dir
+from turnmark.places import writer_dirs
 from turnmark.watching import STEP_MS, FileWatcher
 from turnmark_memory import Memory
 from turnmark_session_store import SessionStore
@@ -47,7 +47,7 @@ class Transcripts:
                 reader,
                 settings.transcripts[reader.agent],
                 memory_for=partial(
-                    _memory_for, settings.rules, reader.agent, writer_dir(settings.state)
+                    _memory_for, settings.rules, reader.agent, writer_dirs(settings.state)
                 ),
                 placed=placed,
             )
@@ -105,10 +105,10 @@ async def _tell(tail: TranscriptTail, paths: frozenset[str], everything: bool) -
 
 
 def _memory_for(
-    rules: Rules, agent: str, writers: PurePath, project: str | None, session: str
+    rules: Rules, agent: str, writers: Sequence[PurePath], project: str | None, session: str
 ) -> MemoryMode:
     """Says how a session may be remembered; a writer's own sessions are no memories (law 15)."""
-    if project is not None and PurePath(project).is_relative_to(writers):
+    if project is not None and any(map(PurePath(project).is_relative_to, writers)):
         return "off"
     return rules.memory_for(agent, project, session)
 

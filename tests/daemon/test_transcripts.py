@@ -257,9 +257,17 @@ def test_a_night_begins_with_a_look_at_all_files(place: DaemonPlace, projects: P
 
 
 @pytest.mark.anyio
-async def test_a_models_own_session_brings_no_turn(place: DaemonPlace, projects: Path) -> None:
+@pytest.mark.parametrize("is_link", [False, True], ids=["as given", "through a link"])
+async def test_a_models_own_session_brings_no_turn(
+    place: DaemonPlace, projects: Path, *, is_link: bool
+) -> None:
     """Law 15: turnmark's writer is an agent whose files lie beside all others."""
-    own = place.state / "writer" / "job-1"
+    state = place.state
+    if is_link:
+        state = place.root / "disk" / "state"
+        state.mkdir(parents=True, mode=0o700)
+        place.state.symlink_to(state)
+    own = state / "writer" / "job-1"
     other = SESSION[:-1] + "2"
     append(
         projects / "-writer" / f"{other}.jsonl",

@@ -125,8 +125,8 @@ class _Import:
         self._client = invocation.client()
         # A writer that is an agent leaves transcripts, too: memory must not feed on itself.
         state = places.state_dir(invocation.options.state, environ=invocation.environ)
-        own = places.writer_dir(state)
-        self._readers: tuple[Reader, ...] = (ClaudeCodeReader(skip_directories=[own]),)
+        own = places.writer_dirs(state)
+        self._readers: tuple[Reader, ...] = (ClaudeCodeReader(skip_directories=own),)
         self.tally = Tally()
 
     def take(self, paths: Sequence[str], agent: str | None) -> None:
