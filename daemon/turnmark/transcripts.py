@@ -26,7 +26,9 @@ from turnmark_session_store.transcripts.tail import Placed, TranscriptTail
 log = structlog.get_logger(__name__)
 
 _FREE_WRITER = "builtin"
-_CATCH_UP_SECONDS = 600.0
+# A look at all files takes a second or two. More is a first scan: neither a night nor a person who
+# asked for one waits for its end.
+_CATCH_UP_SECONDS = 60.0
 
 WATCHER_STEP_MS: Final = 300
 """The watcher's step where transcripts are followed. A line is to be a turn in under a second: two
@@ -75,7 +77,7 @@ class Transcripts:
     async def catch_up(self) -> None:
         """Looks at every file again, as before the night, and waits until that is done.
 
-        A first scan of many files may take longer than a night should wait: it goes on behind it.
+        A first scan of many files goes on behind the night; the newest files come first in it.
         """
         with anyio.move_on_after(_CATCH_UP_SECONDS) as waited:
             async with anyio.create_task_group() as tasks:
