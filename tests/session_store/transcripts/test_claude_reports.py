@@ -23,8 +23,8 @@ OTHER = "5e55107a-0000-4000-8000-000000000002"
 
 def test_a_fork_that_splits_a_tool_of_the_servers_is_read(tmp_path: Path) -> None:
     """anthropics/claude-code#88957: the call is copied, its result is not."""
-    called = {"type": "server_tool_use", "id": "srv1", "name": "web_search", "input": {}}
-    found = {"type": "web_search_tool_result", "tool_use_id": "srv1", "content": []}
+    called: Record = {"type": "server_tool_use", "id": "srv1", "name": "web_search", "input": {}}
+    found: Record = {"type": "web_search_tool_result", "tool_use_id": "srv1", "content": []}
     origin = [
         user("u1", None, 0, "Search for Bergen"),
         answer("a1", "u1", 1, "Searching.", response="m1"),
