@@ -67,7 +67,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     `load` reads a topic (None: it doesn't exist); `where` names the topic that holds a block, by
     id or alias; `resolve` turns a cite into a label and raises if it can't; `ids` derives the id
     for a part of an edit from their numbers, and must give the same one again on a redo; `abouts`
-    are for topics that come into being.
+    are for topics that come into being; `named` gives a topic's path the form that its file has.
     """
 
     load: Callable[[str], Topic | None]
@@ -75,6 +75,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     resolve: Callable[[str], str]
     ids: Callable[[int, int], str]
     abouts: Mapping[str, str] = {}
+    named: Callable[[str], str] = str
 
 
 def apply_edits(
@@ -124,7 +125,7 @@ class _Work:
         """Applies one edit and returns the ids it made or changed."""
         match edit:
             case Add():
-                path = topic_path(edit.topic)
+                path = self._path(edit.topic)
                 return (self._add(path, edit.heading, edit.text, edit.cites, number),)
             case Revise():
                 return self._revise(number, edit)
@@ -132,7 +133,7 @@ class _Work:
                 return self._retire(edit)
             case Move():
                 path, block = self._find(edit.block)
-                self._put(self._take(path, block), topic_path(edit.topic), edit.heading)
+                self._put(self._take(path, block), self._path(edit.topic), edit.heading)
                 return (_id(block),)
             case Merge():
                 return self._merge(edit)
@@ -216,7 +217,7 @@ class _Work:
 
     def _place_merged(self, edit: Merge, path: str, merged: Block) -> tuple[str, ...]:
         name = _id(merged)
-        target = path if edit.topic is None else topic_path(edit.topic)
+        target = path if edit.topic is None else self._path(edit.topic)
         if target != path or edit.heading is not None:
             self._take(path, merged)
             self._put(merged, target, edit.heading)
@@ -336,6 +337,9 @@ class _Work:
         while name in self._places or self._sources.where(name) is not None:
             name = block_id_of(name)
         return name
+
+    def _path(self, topic: str) -> str:
+        return self._sources.named(topic_path(topic))
 
     def _topic(self, path: str) -> Topic | None:
         if path not in self._before:

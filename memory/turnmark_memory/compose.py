@@ -171,6 +171,7 @@ def compose(
     promote(desk, changes)
     topics = tuple(topic for topic in sorted({*desk.topics, *desk.exact}) if desk.differs(topic))
     files = tuple(staged(desk, topic) for topic in topics)
+    _check_paths(topics, files)
     return Composed(
         files=files,
         topics=topics,
@@ -208,6 +209,7 @@ def _carry_out(
         where=desk.where,
         resolve=lambda cite: cite,
         ids=lambda number, part: desk.fresh(work.name, str(number), str(part)),
+        named=desk.shelf.workspace.topic_name,
     )
     try:
         edits: Sequence[Edit] = [_rebased(desk, load, edit) for edit in work.edits]
@@ -246,7 +248,7 @@ def _rebased(desk: Desk, load: Callable[[str], Topic | None], edit: Edit) -> Edi
         if block is not None and block.text == edit.text and block.superseded_by is None:
             return _said_again(block, edit.cites)
     if isinstance(edit, Add):
-        there = load(topic_path(edit.topic))
+        there = load(desk.shelf.workspace.topic_name(topic_path(edit.topic)))
         for block in there.saying(edit.text) if there is not None else ():
             if block.id and set(block.cites) == set(edit.cites):
                 return _said_again(block, ())
@@ -360,6 +362,15 @@ def staged(desk: Desk, topic: str) -> StagedFile:
         base_content=base,
         content=desk.exact[topic] if topic in desk.exact else _rendered(desk, topic),
     )
+
+
+def _check_paths(topics: Sequence[str], files: Sequence[StagedFile]) -> None:
+    """Refuses what would write one file twice: a file's old and new name can differ by case."""
+    owners: dict[str, str] = {}
+    for topic, file in zip(topics, files, strict=True):
+        other = owners.setdefault(file.path, topic)
+        if other != topic:
+            raise Refused(f"{other!r} and {topic!r} are one file, {file.path}; rename it by hand")
 
 
 def _rendered(desk: Desk, topic: str) -> bytes:

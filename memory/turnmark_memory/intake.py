@@ -76,7 +76,7 @@ class Intake:
 
     def _is_unseen(self, topic: str) -> bool:
         try:
-            return not self._bases.is_seen(topic, self._shelf.read(topic))
+            return not self._bases.is_seen(topic, self._shelf.read_own(topic))
         except TurnmarkError:
             return True
 
@@ -196,7 +196,7 @@ class Intake:
 
     def _faults(self, topic: str) -> Iterator[TopicWarning]:
         try:
-            content = self._shelf.read(topic)
+            content = self._shelf.read_own(topic)
         except TurnmarkError as error:
             yield unreadable(error)
             return

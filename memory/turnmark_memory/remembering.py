@@ -102,7 +102,9 @@ class Remembering:
         """
         text = checked_words(cut_fences(asked.text))
         clean_words(text)
-        topic = None if asked.topic is None else topic_path(asked.topic)
+        topic = asked.topic
+        if topic is not None:
+            topic = await anyio.to_thread.run_sync(self._named, topic)
         async with self._serial:
             key = await self._store.read(lambda db: _said_in(db, asked))
             batch = None
@@ -152,8 +154,11 @@ class Remembering:
         answer = BuiltinWriter().distil(Batch(turns=(said,), blocks=(), topics=topics))
         for edit in answer.edits if isinstance(answer, Edits) else ():
             if isinstance(edit, Add):
-                return topic_path(edit.topic), edit.heading
+                return self._named(edit.topic), edit.heading
         return _NOTES, None
+
+    def _named(self, topic: str) -> str:
+        return self._shelf.workspace.topic_name(topic_path(topic))
 
     async def _said_now(self, text: str) -> tuple[int, int | None]:
         """Appends the words as a turn and claims it; the batch is None if it is written already."""

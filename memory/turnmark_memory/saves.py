@@ -169,6 +169,8 @@ class Batch:
     def _read(self, topic: str) -> bytes | None:
         try:
             path = self._shelf.workspace.topic_file(topic)
+            if path != f"{TOPICS}/{topic}.md":  # a twin's: the name changed its case
+                return None
             with self._shelf.workspace.tree.parent(path) as (dir_fd, name):
                 return settled_read(dir_fd, name, path)
         except FileNotFoundError:

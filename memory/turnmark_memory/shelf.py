@@ -57,6 +57,13 @@ class Shelf:
         """
         return self.workspace.tree.read(self.workspace.topic_file(topic))
 
+    def read_own(self, topic: str) -> bytes | None:
+        """Returns the bytes of the file of just that name, None if only a twin is there.
+
+        A file whose name changed its case is gone under the old one. Raises as `read`.
+        """
+        return self.read(topic) if self.workspace.topic_name(topic) == topic else None
+
     def opened(self, topic: str) -> tuple[bytes | None, Topic | None]:
         """Returns what memory has seen of a topic's file, and how it reads it.
 

@@ -85,7 +85,7 @@ def _topic(shelf: Shelf, ref: str) -> Shown | None:
     if "#" in ref:
         return None
     try:
-        topic = topic_path(ref)
+        topic = shelf.workspace.topic_name(topic_path(ref))
         content = shelf.read(topic)
     except Refused:
         return None

@@ -176,6 +176,14 @@ class Workspace:
             path = f"{path}/{self._twin(path, name)}"
         return path
 
+    def topic_name(self, topic: str) -> str:
+        """Returns the name that a topic's file gives it: its twin's, else the one given.
+
+        Raises:
+            Refused: as `topic_file`.
+        """
+        return self.topic_file(topic).removeprefix(f"{TOPICS}/").removesuffix(".md")
+
     def topics(self, folder: str = "") -> list[TopicFile]:
         """Returns every topic file, or those in a folder such as `people`, sorted by topic.
 

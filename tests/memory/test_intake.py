@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from memory.at_work import AtWork, at_work, keep
+from turnmark_events.errors import Refused
 from turnmark_memory.model import Add, Answer, Batch, Edits, Retire, Revise
-from turnmark_memory.requests import HistoryRequest, RecallRequest
+from turnmark_memory.requests import (
+    EditRequest,
+    HistoryRequest,
+    RecallRequest,
+    RememberRequest,
+    ShowRequest,
+    TopicsRequest,
+    UndoRequest,
+)
 from turnmark_memory.topic_format import parse
 from turnmark_session_store import failpoints
 
@@ -235,6 +245,41 @@ async def test_a_renamed_file_keeps_its_blocks(rescan: bool) -> None:
         assert "fact m1" in (work.root / "core.md").read_text()
         assert (await causes(work))[0] == f"a person moved {FACTS} to subjects/renamed"
         assert work.topic("subjects/renamed") == text
+
+
+@pytest.mark.parametrize("name", ["people/Dana", "people/Jose\u0301", "people/小明A"])
+async def test_a_file_is_one_topic_however_its_name_is_written(name: str) -> None:
+    """Edits that name it in lower case go into it; a change of case alone moves its blocks."""
+    async with at_work() as work:
+        save(work, "likes ostriches\n", name)
+        await taken_in(work, name)
+        (hit,) = (await work.memory.recall(RecallRequest(query="ostriches", kinds=("block",)))).hits
+        lower = unicodedata.normalize("NFC", name).lower()
+        edit = Add(topic=lower, text="keeps emus", cites=())
+        await work.memory.edit(EditRequest(edits=(edit, edit)))
+        said = await work.memory.remember(RememberRequest(text="keeps emus", topic=lower))
+        assert said.topic == name
+        blocks = parse(file_of(work, name).read_bytes()).blocks()
+        assert [block.text for block in blocks] == ["likes ostriches", "keeps emus", "keeps emus"]
+        assert id_of(work.topic(name), "likes ostriches") == hit.ref
+        shown = await work.memory.show(ShowRequest(ref=lower))
+        assert (shown.topic, shown.text) == (name, work.topic(name))
+        before = await causes(work)
+        await work.memory.rescan()
+        assert await causes(work) == before
+        text = work.topic(name)
+        file_of(work, name).rename(file_of(work, lower))
+        await taken_in(work, name, lower)
+        assert work.topic(lower) == text
+        assert await found(work, "ostriches") == ["likes ostriches"]
+        assert id_of(work.topic(lower), "likes ostriches") == hit.ref
+        topics = (await work.memory.topics(TopicsRequest())).topics
+        assert [one.topic for one in topics if one.blocks] == [lower]
+        moved, *_ = (await work.memory.history(HistoryRequest(limit=1))).revisions
+        assert moved.cause == f"a person moved {name} to {lower}"
+        with pytest.raises(Refused, match="one file"):
+            await work.memory.undo(UndoRequest(revision=moved.revision))
+        assert work.topic(lower) == text
 
 
 @pytest.mark.parametrize("first", ["cut", "paste"])
