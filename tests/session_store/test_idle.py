@@ -30,6 +30,14 @@ class Ticking(Stage):
     """A stage with a running clock; `published` is set, and made anew, by every publication."""
 
     published: anyio.Event
+    clock: IdleClock
+
+    async def wait_armed(self) -> None:
+        """Returns once the clock sleeps towards a deadline, with no look of its own under way."""
+        with anyio.fail_after(10):
+            await anyio.wait_all_tasks_blocked()
+            while self.clock._armed_ms is None:
+                await anyio.wait_all_tasks_blocked()
 
 
 @asynccontextmanager
@@ -37,7 +45,7 @@ async def ticking(path: Path, idle_ms: int = IDLE_MS) -> AsyncIterator[Ticking]:
     """A stage with a running clock."""
     stage = Ticking(path, clock=WallClock(), idle_ms=idle_ms)
     async with stage, anyio.create_task_group() as tasks:
-        clock = IdleClock(stage.store)
+        clock = stage.clock = IdleClock(stage.store)
         stage.published = anyio.Event()
 
         def publish(events: Sequence[Event]) -> None:
@@ -135,9 +143,7 @@ async def test_sleeps_while_nothing_is_due(place: Path, monkeypatch: pytest.Monk
     """With a far deadline armed, moves wake nobody and no transaction is begun."""
     async with ticking(place / "sessions.db", idle_ms=3_600_000) as stage:
         await stage.append("a")
-        await anyio.wait_all_tasks_blocked()
-        await stage.store.read(next_deadline_ms)  # after the clock's own look
-        await anyio.wait_all_tasks_blocked()
+        await stage.wait_armed()
         reads: list[int] = []
         read = stage.store.read
         monkeypatch.setattr(stage.store, "read", lambda f: (reads.append(1), read(f))[1])
