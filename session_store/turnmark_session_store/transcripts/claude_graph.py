@@ -185,7 +185,7 @@ class TurnChain:
                 fragments.setdefault((stretch[row_id], row.response), []).append(row_id)
         repeated: dict[str, str] = {}
         for group in fragments.values():
-            group.sort(key=self._moments.__getitem__)
+            group.sort(key=lambda row_id: (self._is_copy_alone(row_id), self._moments[row_id]))
             last = group[0]
             for row_id in group[1:]:
                 if self._text(row_id) == self._text(last):
@@ -196,6 +196,11 @@ class TurnChain:
                 else:
                     last = row_id
         return repeated
+
+    def _is_copy_alone(self, row_id: str) -> bool:
+        """Returns whether a copy's origin is not there: it takes nobody's place."""
+        row = self._rows[row_id]
+        return row.copy_of is not None and row.uuid != row_id
 
     def _text(self, row_id: str) -> str:
         words = self._rows[row_id].words

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import PurePath
 from typing import Any
 
@@ -102,7 +103,7 @@ class SessionWriter:
         # The task that one agent wrote for another: its caller says so, or else its kind does.
         is_task = row.sidechain and before is None and words.role == "user"
         spawned = is_task and caller is not None and words.kind == "runtime"
-        metadata: dict[str, Any] = {"origin": {"file": PurePath(row.file).name, "line": row.line}}
+        metadata: dict[str, Any] = {"origin": {"file": _file_name(row.file), "line": row.line}}
         if words.role == "assistant" and row.model is not None:
             metadata["model"] = row.model
         if words.cancelled:
@@ -189,3 +190,8 @@ class SessionWriter:
                     return ForkPoint(session=session, turn=at)
                 at = self._set.predecessors[at]
         return None
+
+
+@lru_cache(maxsize=256)  # asked for each turn, of a few files: taking a path apart costs more
+def _file_name(path: str) -> str:
+    return PurePath(path).name

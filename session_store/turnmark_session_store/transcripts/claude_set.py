@@ -182,6 +182,13 @@ def in_order(keys: Sequence[str], rests_on: Mapping[str, Collection[str]]) -> li
 
 def parents_first(parents: Mapping[str, str | None]) -> list[str]:
     """Returns the keys of a forest so that each stands behind its parent."""
+    seen: set[str | None] = {None}
+    for key, parent in parents.items():
+        if parent not in seen and parent != key and parent in parents:
+            break
+        seen.add(key)
+    else:
+        return list(parents)  # as nearly all files are: sorting costs ten times as much
     return in_order(
         list(parents),
         {key: (parent,) for key, parent in parents.items() if parent is not None},

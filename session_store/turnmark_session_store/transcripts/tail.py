@@ -49,14 +49,12 @@ _KEEP_SECONDS = 60.0
 _KEEP_SESSIONS = 32
 # After a failure of the disk, or of a file's rights, the same session is tried again.
 _RETRY_SECONDS = 30.0
-# Resolving costs time by the length of a session: at most this part of the time is spent on it.
+# Resolving costs time by the length of a session: at most a quarter of the time is spent on it.
 REST_PER_WORK = 3.0
+# But a line is to be a turn in a second: a rest that is no longer than an event takes to be told
+# delays nothing. Where resolving takes longer than that, at most half of the time is spent on it.
+_UNNOTICED_REST_SECONDS = 0.3
 _LONGEST_REST_SECONDS = 2.0
-# But a line is to be a turn in a second. What is resolved quickly rests no longer than an event
-# takes to be told, so that nothing waits for a rest; a session so long that a second is out of
-# reach rests in proportion.
-_QUICK_WORK_SECONDS = 0.25
-_QUICK_REST_SECONDS = 0.3
 
 State = Literal["waiting", "scanning", "following"]
 Placed = Callable[[Transaction, str, int], None]
@@ -323,8 +321,7 @@ class TranscriptTail:
                 self._drop(followed)
 
     def _rest_after(self, spent_seconds: float) -> float:
-        quick = spent_seconds <= _QUICK_WORK_SECONDS
-        longest = _QUICK_REST_SECONDS if quick else _LONGEST_REST_SECONDS
+        longest = min(max(spent_seconds, _UNNOTICED_REST_SECONDS), _LONGEST_REST_SECONDS)
         return min(self._rest_per_work * spent_seconds, longest)
 
     def _failed(self, session: str, error: Exception) -> None:

@@ -53,7 +53,7 @@ OTHER = "5e55107a-0000-4000-8000-000000000002"
 # More with `SEEDS=400 pytest -k comes_to`.
 SEEDS = int(os.environ.get("SEEDS", "12"))
 # Each of these found a fault: take-backs in forks, copies and callers that came too early.
-FAULTS = {325, 328, 339, 343}
+FAULTS = {325, 328, 339, 343, 601}
 
 
 @pytest.fixture
