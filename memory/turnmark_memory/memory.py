@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import anyio.abc
@@ -28,6 +28,7 @@ from turnmark_memory.context import Context, ContextAnswer
 from turnmark_memory.editing import Edited, Editing
 from turnmark_memory.flushing import FlushAnswer, flush_answer, look_of
 from turnmark_memory.index import Index
+from turnmark_memory.index_file import DamagedIndex
 from turnmark_memory.install import CORE_PAGE, Installer
 from turnmark_memory.night import NightClock, next_due
 from turnmark_memory.owing import OwedPage, owed_page
@@ -76,6 +77,8 @@ from turnmark_session_store.requests import SessionRef
 from turnmark_session_store.transaction import Transaction
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 _FAILED = frozenset({"failed"})
 
@@ -278,11 +281,11 @@ class Memory:
 
     async def recall(self, asked: RecallRequest) -> RecallAnswer:
         """Returns what memory holds about a query; see `recall.Recall`."""
-        return await self._recall.recall(asked)
+        return await self._over_index(lambda: self._recall.recall(asked))
 
     async def context(self, asked: ContextRequest) -> ContextAnswer:
         """Returns the text to put before an agent; see `context.Context`."""
-        return await self._context.context(asked)
+        return await self._over_index(lambda: self._context.context(asked))
 
     async def core(self, asked: CoreRequest) -> CoreAnswer:
         """Returns the core page as it was rendered last."""
@@ -319,7 +322,17 @@ class Memory:
 
     async def show(self, asked: ShowRequest) -> Shown:
         """Returns a block, a source, a topic or a turn with its provenance."""
-        return await show(self._store, self._shelf, asked.ref)
+        return await self._over_index(lambda: show(self._store, self._shelf, asked.ref))
+
+    async def _over_index(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Asks the index; one that turns out to be damaged is built anew, once, and asked again."""
+        try:
+            return await ask()
+        except DamagedIndex as error:
+            log.warning("index_damaged", reason=error.message)
+            revision = await self._store.read(lambda db: workspace_revision(db, self.key))
+            await anyio.to_thread.run_sync(self._shelf.rebuild, revision)
+            return await ask()
 
     async def owed(self, asked: OwedRequest) -> OwedPage:
         """Returns what the live tips owe this workspace."""

@@ -285,6 +285,26 @@ async def test_rebuilds_a_lost_or_damaged_index_to_the_same_recall() -> None:
             assert await found() == before
 
 
+async def test_recall_rebuilds_an_index_whose_pages_went_bad_under_it() -> None:
+    """Damage that only a read meets costs that read some time, and nobody an answer."""
+    async with at_work() as work:
+        await work.say("s", *numbered("m", 300))
+        await work.flush()
+        asked = RecallRequest(query="fact m150", k=3)
+        before = await work.memory.recall(asked)
+        assert before.hits
+        await work.stop()
+        path = work.root / ".turnmark" / "index.db"
+        held = bytearray(path.read_bytes())
+        for place in range(len(held) // 4096):
+            page = slice(place * 4096, (place + 1) * 4096)
+            if b"fact m1" in held[page]:
+                held[page] = b"\xff" * 4096
+        path.write_bytes(bytes(held))
+        await work.start()
+        assert await work.memory.recall(asked) == before
+
+
 async def test_makes_the_core_page_again_byte_for_byte() -> None:
     """Law 11: `core.md` deleted or edited is rendered anew; the event comes only with a change."""
     async with at_work() as work:
