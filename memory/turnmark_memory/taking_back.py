@@ -8,15 +8,17 @@ middle is finished by the next start.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
 import apsw
 import msgspec
 import structlog
 
 from turnmark_events.errors import Refused
-from turnmark_memory.compose import Work
+from turnmark_memory.compose import Composed, Work, compose
 from turnmark_memory.install import Installer
 from turnmark_memory.labels import label_of
 from turnmark_memory.model import Retire
@@ -113,22 +115,39 @@ class TakingBack:
         await anyio.to_thread.run_sync(self._scrub, labels, set(blocks))
 
     async def _retire(self, refs: Sequence[Ref], *, cause: str) -> list[str]:
-        candidates = await anyio.to_thread.run_sync(self._citing, refs)
-        cited = {ref for cites in candidates.values() for ref in cites}
-        gone = await self._store.read(lambda db: taken_back_refs(db, list(cited)))
-        resting = [block for block, cites in candidates.items() if gone.issuperset(cites)]
-        blocks = await anyio.to_thread.run_sync(self._not_by_person, resting)
-        if blocks:
+        """Takes out what rests on `refs` alone, judged when no other install is under way.
+
+        Judged earlier, a block could fall although its turns were restored, and written again,
+        while this install waited for its turn.
+        """
+        blocks = await self._resting(refs)
+        if not blocks:
+            return []
+
+        def make(revision: int) -> Composed:
+            blocks[:] = anyio.from_thread.run(self._resting, refs)
             works = [
                 Work(name=f"{cause}/{block}", edits=(Retire(block=block, reason=cause),))
                 for block in blocks
             ]
-            installed = await self._installer.install([], cause=cause, works=works)
-            problems = [done for done in installed.composed.done if done.problem and not done.stale]
-            if problems:
-                raise Refused(f"blocks could not be taken out: {problems[0].problem}")
+            at = datetime.now(UTC)
+            return compose(self._shelf, works, revision=revision, cause=cause, at=at, turns=None)
+
+        installed = await self._installer.carry_out(make)
+        problems = [done for done in installed.composed.done if done.problem and not done.stale]
+        if problems:
+            raise Refused(f"blocks could not be taken out: {problems[0].problem}")
+        if blocks:
             log.info("blocks_retired", blocks=len(blocks), cause=cause)
         return blocks
+
+    async def _resting(self, refs: Sequence[Ref]) -> list[str]:
+        """Returns the blocks that cite any of `refs` and nothing that still counts."""
+        candidates = await anyio.to_thread.run_sync(self._citing, refs)
+        cited = {ref for cites in candidates.values() for ref in cites}
+        gone = await self._store.read(lambda db: taken_back_refs(db, list(cited)))
+        resting = [block for block, cites in candidates.items() if gone.issuperset(cites)]
+        return await anyio.to_thread.run_sync(self._not_by_person, resting)
 
     def _citing(self, refs: Iterable[Ref]) -> dict[str, list[Ref]]:
         """Returns the blocks that cite any of `refs`, each with all the turns that it cites.

@@ -11,6 +11,7 @@ from memory.at_work import Hold, assistant, at_work, keep, keep_each, numbered, 
 from turnmark_events.types import TipIdle, TipMoved
 from turnmark_memory.model import Add, Answer, Batch, Edits
 from turnmark_memory.requests import RecallRequest
+from turnmark_memory.revisions import history
 from turnmark_session_store.requests import Checkout, Rewind, SessionRef
 
 pytestmark = pytest.mark.anyio
@@ -46,6 +47,28 @@ async def test_an_append_doesnt_wait_for_a_writer() -> None:
         assert not hold.end.is_set()
         hold.end.set()
         await work.wait_written("m1")
+
+
+async def test_a_block_stays_whose_turns_come_back_while_its_retiring_waits() -> None:
+    """Laws 1 and 13: what is retired is judged when nothing else can be installed, not before."""
+    async with at_work() as work:
+        await work.say("s", "m1", "m2")
+        await work.flush()
+        assert sorted(work.facts()) == ["m1", "m2"]
+        held, looking = work.memory.installer._serial, work.memory._taking_back._serial
+        async with anyio.create_task_group() as tasks, held:
+            waiting = held.statistics().tasks_waiting
+            await work.store.rewind(Rewind(session="s", to="m1"))
+            tasks.start_soon(work.memory._taking_back.look)
+            with anyio.fail_after(10):
+                while not (looking.locked() and held.statistics().tasks_waiting > waiting):
+                    await anyio.wait_all_tasks_blocked()
+            await work.say("s", "m2")
+        await work.flush()
+        await work.quiet()
+        assert sorted(work.facts()) == ["m1", "m2"]
+        causes = [one.cause for one in history(work.memory._shelf.workspace).records]
+        assert "turns were taken back" not in causes
 
 
 async def test_rewinding_retires_what_rests_only_on_it() -> None:
