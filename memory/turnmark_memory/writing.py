@@ -35,14 +35,16 @@ from turnmark_memory.model import (
     Split,
 )
 from turnmark_memory.planning import Planned
-from turnmark_memory.relations import TurnRef, on_sibling
+from turnmark_memory.relations import TurnRef, keys_of, on_sibling
 from turnmark_memory.search_text import query_of
 from turnmark_memory.shelf import Shelf
 from turnmark_memory.taking_back import forgotten_refs, taken_back_refs
 from turnmark_memory.validate import Relations, Validated, validate
 from turnmark_memory.writers.writer import Writer, WriterFailed
 from turnmark_session_store import SessionStore
+from turnmark_session_store.batches import leave_out
 from turnmark_session_store.failpoints import failpoint
+from turnmark_session_store.transaction import Transaction
 
 log = structlog.get_logger(__name__)
 
@@ -307,7 +309,7 @@ class Writing:
         if await self._store.read(lambda db: forgotten_refs(db, list(refs.values()))):
             # Its words may be in any edit: the batch is offered again without them.
             return Outcome(problem=True, reason="turns of the batch were forgotten meanwhile")
-        standing = await self._standing(judged.edits, refs)
+        standing = await self._standing(batch, judged.edits, refs)
         if not standing:
             return _empty(judged)
         name = "/".join([self._shelf.workspace.id, *(turn.label for turn in asked.turns)])
@@ -324,10 +326,17 @@ class Writing:
         return refs
 
     async def _standing(
-        self, edits: Sequence[Edit], refs: Mapping[str, TurnRef]
+        self, batch: int, edits: Sequence[Edit], refs: Mapping[str, TurnRef]
     ) -> tuple[Edit, ...]:
-        """Leaves out edits that rest only on turns taken back while the writer thought."""
-        fallen = await self._store.read(lambda db: taken_back_refs(db, list(refs.values())))
+        """Leaves out edits that rest only on turns taken back while the writer thought.
+
+        The batch leaves such turns out as well: restored before it is closed, a turn would count
+        as kept without a block.
+        """
+        cited = list(refs.values())
+        fallen = await self._store.read(lambda db: taken_back_refs(db, cited))
+        if fallen:
+            fallen = await self._store.write(lambda tx: _leave_out_fallen(tx, batch, cited))
         gone = {label for label, ref in refs.items() if ref in fallen}
         return tuple(
             edit for edit in edits if not _cites(edit) or not gone.issuperset(_cites(edit))
@@ -387,6 +396,13 @@ class Writing:
     async def catch_up(self) -> bool:
         """Finishes what the disk kept from being finished; see `Installer.catch_up`."""
         return await self._installer.catch_up()
+
+
+def _leave_out_fallen(tx: Transaction, batch: int, refs: Sequence[TurnRef]) -> set[TurnRef]:
+    """Returns those of `refs` that are taken back now, and takes them out of the batch."""
+    fallen = taken_back_refs(tx.db, refs)
+    leave_out(tx, batch, [key for key in keys_of(tx.db, list(fallen)) if key is not None])
+    return fallen
 
 
 def _empty(judged: Validated) -> Outcome:

@@ -7,7 +7,7 @@ touched, so recovery rolls forward from it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import apsw
@@ -190,6 +190,16 @@ def close_batch(tx: Transaction, result: BatchResult) -> list[int]:
     if settled:
         _say_written(tx, workspace, session, branch, tip, settled, result, revision)
     return settled
+
+
+def leave_out(tx: Transaction, batch: int, turns: Iterable[int]) -> None:
+    """Takes turns out of a batch whose answer leaves them out: it will not settle them.
+
+    They were taken back when the answer was judged. Restored before the batch is closed, they are
+    owed again, as they would be after it.
+    """
+    for turn in turns:
+        tx.execute("DELETE FROM batch_turn WHERE batch = ? AND turn = ?", (batch, turn))
 
 
 def _check_open(tx: Transaction, batch: int) -> None:

@@ -71,6 +71,28 @@ async def test_a_block_stays_whose_turns_come_back_while_its_retiring_waits() ->
         assert "turns were taken back" not in causes
 
 
+async def test_a_turn_that_comes_back_behind_its_writer_is_written_after_all() -> None:
+    """Laws 1 and 13: its edit fell while it was taken back, so its batch does not settle it."""
+    async with at_work() as work:
+        await work.say("s", "m1", "m2")
+        work.scribe.before = hold = Hold()
+        await work.silence()
+        await hold.began.wait()
+        await work.store.rewind(Rewind(session="s", to="m1"))
+        held = work.memory.installer._serial
+        async with held:
+            waiting = held.statistics().tasks_waiting
+            hold.end.set()
+            with anyio.fail_after(10):
+                while held.statistics().tasks_waiting <= waiting:
+                    await anyio.wait_all_tasks_blocked()
+            await work.say("s", "m2")
+        await work.wait_written("m1")
+        await work.flush()
+        await work.quiet()
+        assert sorted(work.facts()) == ["m1", "m2"]
+
+
 async def test_rewinding_retires_what_rests_only_on_it() -> None:
     """Law 13: blocks of turns that were taken back go; shared ones and the others stay."""
     async with at_work() as work:
