@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import anyio
 import apsw
+import structlog
 
+from turnmark_events.errors import Unavailable
 from turnmark_events.types import Event, TipIdle, TipMoved
 from turnmark_session_store.deadline import DeadlineTimer, Wake
 from turnmark_session_store.queries import row_of
@@ -18,6 +21,11 @@ from turnmark_session_store.walks import LIVE_BRANCH
 
 if TYPE_CHECKING:
     from turnmark_session_store.store import SessionStore
+
+log = structlog.get_logger(__name__)
+
+_RETRY_SECONDS = 2.0
+"""After a failed write: no event tells that a disk has room again."""
 
 _SLICE = 2_000
 """Idle tips said in one transaction; more than that fall due together only after a long stop."""
@@ -71,13 +79,21 @@ class IdleClock:
             self._timer.set_changed()
 
     async def run(self) -> None:
-        """Runs until cancelled."""
+        """Runs until cancelled. A disk that fails costs time: the deadlines stay in the store."""
         with self._timer:
             while True:
-                self._armed_ms = None  # whatever moves during the read wakes the wait below
-                self._armed_ms = await self._store.read(next_deadline_ms)
-                due = None if self._armed_ms is None else to_datetime(self._armed_ms)
-                if await self._timer.wait_until(due) is not Wake.DUE:
-                    continue
-                while await self._store.write(fire_due, background=True) == _SLICE:
-                    pass
+                try:
+                    await self._wait_and_fire()
+                except Unavailable as error:
+                    log.warning("idle_not_said", reason=error.message)
+                    await anyio.sleep(_RETRY_SECONDS)
+
+    async def _wait_and_fire(self) -> None:
+        while True:
+            self._armed_ms = None  # whatever moves during the read wakes the wait below
+            self._armed_ms = await self._store.read(next_deadline_ms)
+            due = None if self._armed_ms is None else to_datetime(self._armed_ms)
+            if await self._timer.wait_until(due) is not Wake.DUE:
+                continue
+            while await self._store.write(fire_due, background=True) == _SLICE:
+                pass

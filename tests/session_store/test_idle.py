@@ -6,12 +6,15 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
 from session_store.stage import Clock, Stage, user
+from turnmark_events.errors import Unavailable
 from turnmark_events.types import Event, TipIdle
+from turnmark_session_store import idle
 from turnmark_session_store.idle import IdleClock, fire_due, next_deadline_ms
 
 pytestmark = pytest.mark.anyio
@@ -153,3 +156,24 @@ async def test_sleeps_while_nothing_is_due(place: Path, monkeypatch: pytest.Monk
         await anyio.wait_all_tasks_blocked()
         assert stage.store.statistics()["requests"] == before + 20
         assert reads == []
+
+
+async def test_outlives_a_disk_that_takes_nothing(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What could not be said is said when the disk takes it; the deadline is in the store."""
+    monkeypatch.setattr(idle, "_RETRY_SECONDS", 0.0)
+    async with ticking(place / "sessions.db") as stage:
+        write = stage.store.write
+        failed: list[int] = []
+
+        async def full_once(function: Any, **more: Any) -> Any:
+            if function is fire_due and not failed:
+                failed.append(1)
+                raise Unavailable("the disk is full")
+            return await write(function, **more)
+
+        monkeypatch.setattr(stage.store, "write", full_once)
+        await stage.append("a")
+        assert [event.tip for event in await until(stage, 1)] == ["a"]
+        assert failed == [1]
