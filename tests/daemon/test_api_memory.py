@@ -358,8 +358,8 @@ def test_rules_of_the_configuration_hold() -> None:
         assert wire.call("status")["turns"] == 0
         wire.call("session.open", session="hidden", memory="on")
         assert wire.append("hidden", "I keep the key under the mat.")["new"] == 1
-        wire.call("session.open", session="a", project="/work/a")
-        wire.call("session.open", session="b", project="/work/b")
+        wire.call("session.open", session="a", project="/home/me/a")
+        wire.call("session.open", session="b", project="/home/me/b")
         wire.append("a", "I keep the key in the drawer.")
         wire.append("b", "I keep the key on the shelf.")
         wire.call("memory.flush")
