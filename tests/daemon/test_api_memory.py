@@ -339,7 +339,7 @@ core_tokens = 1
 match = { project = "/秘密" }
 memory = "off"
 [[rules]]
-match = { project = "/work" }
+match = { project = "/projects" }
 recall = "project"
 [[rules]]
 match = { session = "scratch-*" }
@@ -358,8 +358,8 @@ def test_rules_of_the_configuration_hold() -> None:
         assert wire.call("status")["turns"] == 0
         wire.call("session.open", session="hidden", memory="on")
         assert wire.append("hidden", "I keep the key under the mat.")["new"] == 1
-        wire.call("session.open", session="a", project="/home/me/a")
-        wire.call("session.open", session="b", project="/home/me/b")
+        wire.call("session.open", session="a", project="/projects/a")
+        wire.call("session.open", session="b", project="/projects/b")
         wire.append("a", "I keep the key in the drawer.")
         wire.append("b", "I keep the key on the shelf.")
         wire.call("memory.flush")
