@@ -14,8 +14,9 @@ import msgspec
 
 from turnmark_memory import Memory
 from turnmark_session_store import SessionStore
-from turnmark_session_store.owed import live_branches, owed
+from turnmark_session_store.owed import owed
 from turnmark_session_store.queries import value_of
+from turnmark_session_store.views import live_tip_count
 
 _PROBLEMS_SHOWN = 5
 """Of what is odd in topic files; the log has it all."""
@@ -106,7 +107,7 @@ def _counts(db: apsw.Connection, workspace: int) -> _Counts:
         revision=value_of(db, "SELECT revision FROM workspace WHERE id = ?", (workspace,)),
         sessions=value_of(db, "SELECT count(*) FROM session WHERE deleted_ms IS NULL"),
         turns=value_of(db, "SELECT count(*) FROM turn"),
-        tips=len({live.tip for live in live_branches(db)}),
+        tips=live_tip_count(db),
         last_night=value_of(db, "SELECT last_night FROM workspace WHERE id = ?", (workspace,)),
         owed_turns=found.turns,
         owed_tokens=found.tokens,
