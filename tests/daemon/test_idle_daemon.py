@@ -17,6 +17,7 @@ SESSIONS = 200
 QUIET_SECONDS = 3.0
 MOST_SWITCHES = 10
 _LOOKS = 40
+_STRETCHES = 4
 
 
 def switches(pid: int) -> dict[str, int]:
@@ -38,7 +39,24 @@ def assert_silent(wire: Wire, seconds: float) -> None:
 
 
 def assert_rests(daemon: Daemon, wire: Wire) -> None:
-    """Once what was asked for is done, the threads together wake fewer than ten times."""
+    """Once what was asked for is done, the threads together wake fewer than ten times.
+
+    Whatever polls wakes in every stretch of quiet, while a late page of the disk's or a busy
+    machine disturbs one: one quiet stretch among several is what a sleeping daemon shows.
+    """
+    seen: list[dict[str, int]] = []
+    for _ in range(_STRETCHES):
+        before = settled_switches(daemon, wire)
+        assert_silent(wire, QUIET_SECONDS)
+        after = switches(daemon.pid)
+        seen.append({thread: count - before.get(thread, 0) for thread, count in after.items()})
+        if sum(seen[-1].values()) < MOST_SWITCHES:
+            return
+    raise AssertionError(seen)
+
+
+def settled_switches(daemon: Daemon, wire: Wire) -> dict[str, int]:
+    """Returns the counts once they stand still for a moment."""
     before = switches(daemon.pid)
     for _ in range(_LOOKS):
         assert_silent(wire, 0.25)
@@ -46,10 +64,7 @@ def assert_rests(daemon: Daemon, wire: Wire) -> None:
         if now == before:
             break
         before = now
-    assert_silent(wire, QUIET_SECONDS)
-    after = switches(daemon.pid)
-    woken = {thread: count - before.get(thread, 0) for thread, count in after.items()}
-    assert sum(woken.values()) < MOST_SWITCHES, woken
+    return before
 
 
 def fill(wire: Wire, role: str) -> None:
