@@ -42,7 +42,15 @@ from turnmark_memory.index_schema import (
     TopicRow,
     TurnDoc,
 )
-from turnmark_memory.index_search import Frequencies, affordable, is_narrow, neighbours, search
+from turnmark_memory.index_search import (
+    Frequencies,
+    affordable,
+    documents,
+    is_narrow,
+    narrowed,
+    neighbours,
+    search,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -273,6 +281,18 @@ class Index:
     def search_blocks(self, terms: Sequence[str], k: int, filters: Filters) -> list[Found]:
         """Returns up to `k` blocks that have at least one of `terms`, best BM25 first."""
         return self._search("block", terms, k, filters)
+
+    def found(self, kind: Kind, refs: Iterable[str], filters: Filters) -> list[Found]:
+        """Returns those documents of `refs` (labels or ids) that satisfy `filters`, score 0."""
+        with self._file.reading() as db:
+            return documents(db, kind, refs, filters)
+
+    def narrowed(self, kind: Kind, limit: int, filters: Filters) -> list[str]:
+        """Returns up to `limit` labels or ids that satisfy `filters`; none if all documents do."""
+        if not is_narrow(filters):
+            return []
+        with self._file.reading() as db:
+            return narrowed(db, kind, limit, filters)
 
     def beside(
         self, found: Iterable[Found], filters: Filters

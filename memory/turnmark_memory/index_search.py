@@ -44,6 +44,15 @@ _SEARCH: dict[Kind, str] = {
         WHERE block_words MATCH :match {{where}} ORDER BY block_words.rank LIMIT :k""",
 }
 
+_NAMED: dict[Kind, str] = {
+    "turn": f"""SELECT {_TURN_FOUND.format(score="0.0")}
+        FROM json_each(:refs) AS here CROSS JOIN turn ON turn.label = here.value
+        WHERE 1 {{where}}""",
+    "block": f"""SELECT {_BLOCK_FOUND.format(score="0.0")}
+        FROM json_each(:refs) AS here CROSS JOIN block ON block.block = here.value
+        WHERE 1 {{where}}""",
+}
+
 _OF_TURN = {
     "since_us": "turn.at_us >= :since_us",
     "until_us": "turn.at_us < :until_us",
@@ -96,6 +105,25 @@ def search(db: Database, kind: Kind, terms: Sequence[str], k: int, filters: Filt
     bound = {"match": match_any(terms), "k": k, **_bindings(filters)}
     make = _found_turn if kind == "turn" else _found_block
     return [make(row) for row in db.execute(_SEARCH[kind].format(where=where), bound).fetchall()]
+
+
+def documents(db: Database, kind: Kind, refs: Iterable[str], filters: Filters) -> list[Found]:
+    """Returns those of the documents named by `refs` that satisfy `filters`, their score 0."""
+    conditions = _turn_conditions(filters) if kind == "turn" else _block_conditions(filters)
+    where = "".join(f" AND {condition}" for condition in conditions)
+    bound = {"refs": json.encode(list(refs)).decode(), **_bindings(filters)}
+    make = _found_turn if kind == "turn" else _found_block
+    return [make(row) for row in db.execute(_NAMED[kind].format(where=where), bound).fetchall()]
+
+
+def narrowed(db: Database, kind: Kind, limit: int, filters: Filters) -> list[str]:
+    """Returns the labels or ids of up to `limit` documents that satisfy `filters`, newest first."""
+    conditions = _turn_conditions(filters) if kind == "turn" else _block_conditions(filters)
+    where = "".join(f" AND {condition}" for condition in conditions)
+    name = "label" if kind == "turn" else "block"
+    sql = f"SELECT {name} FROM {kind} WHERE 1 {where} ORDER BY row DESC LIMIT :limit"
+    found = db.execute(sql, {"limit": limit, **_bindings(filters)}).fetchall()
+    return [str(ref) for (ref,) in found]
 
 
 def is_narrow(filters: Filters) -> bool:

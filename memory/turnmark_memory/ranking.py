@@ -16,6 +16,7 @@ from math import log
 
 import msgspec
 
+from turnmark_memory.dense import DocRef
 from turnmark_memory.index_schema import Found, Kind
 from turnmark_memory.search_text import Query, Unit
 
@@ -49,6 +50,13 @@ reach 0.3, of questions about the other four 11 %, of general knowledge 12 %. At
 HIT_SHARE = 0.2
 """The share of the best hit's coverage that any other must have: leaves out what shares a general
 word alone. With the floor it costs one point of recall@10 (77.5 to 76.5 %)."""
+
+MEANING_WEIGHT = 0.5
+"""What nearness in meaning counts beside words and structure. Source: weights of .4 to .6 for a
+dense list find the same on LoCoMo within 0.3 points."""
+
+MEANING_FLOOR = 0.5
+"""Nearness in meaning from which a document that shares no word is an answer."""
 
 _BACKGROUND = 1_000
 """Documents that the memory is imagined to be part of: in a small memory every word is rare, and
@@ -165,6 +173,23 @@ def fuse(*rankings: Sequence[Ranked]) -> list[Ranked]:
         for ranked in ranking
         if ranked.coverage >= HIT_SHARE * best
     ]
+    return sorted(merged, key=lambda ranked: (-ranked.score, ranked.found.ref))
+
+
+def near_in_meaning(
+    ranked: Sequence[Ranked], others: Sequence[Ranked], nearness: Mapping[DocRef, float]
+) -> list[Ranked]:
+    """Returns the candidates and `others`, found by meaning alone, in the order of both scores."""
+    if not nearness:
+        return list(ranked)
+    known = {(one.kind, one.found.ref) for one in ranked}
+    both = [*ranked, *(one for one in others if (one.kind, one.found.ref) not in known)]
+    merged: list[Ranked] = []
+    for one in both:
+        near = min(max(nearness.get((one.kind, one.found.ref), 0.0), 0.0), 1.0)
+        score = (1 - MEANING_WEIGHT) * one.score + MEANING_WEIGHT * near
+        covered = max(one.coverage, near)
+        merged.append(msgspec.structs.replace(one, score=score, coverage=covered))
     return sorted(merged, key=lambda ranked: (-ranked.score, ranked.found.ref))
 
 

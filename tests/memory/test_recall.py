@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import anyio
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from memory.indexed import block, turn
 from turnmark_events.errors import Refused, Unavailable
+from turnmark_memory.dense import DocRef
 from turnmark_memory.index import Index
 from turnmark_memory.recall import Hit, Place, Recall, RecallAnswer, Source, label_of_places
 from turnmark_memory.requests import ForgetRequest, RecallRequest
@@ -364,3 +365,58 @@ def test_forgetting_needs_exactly_one_aim(given_fields: dict[str, str]) -> None:
     """Neither nothing nor two things at once can be forgotten."""
     with pytest.raises(msgspec.ValidationError, match="exactly one"):
         msgspec.convert(given_fields, ForgetRequest)
+
+
+class Meant:
+    """An embedder as told: the nearness of documents, whatever is asked."""
+
+    def __init__(self, scores: dict[DocRef, float], *, usable: bool = True) -> None:
+        self._scores = scores
+        self._usable = usable
+        self.also: Collection[DocRef] = ()
+
+    async def scores(
+        self, query: str, *, limit: int, also: Collection[DocRef]
+    ) -> dict[DocRef, float]:
+        """Returns what was told, if it is usable."""
+        await anyio.lowlevel.checkpoint()
+        self.also = also
+        if not self._usable:
+            raise Unavailable("the embedder is not installed; pip install 'turnmark[e5]'")
+        return self._scores
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["hybrid", "dense"])
+async def test_what_is_near_in_meaning_is_found_without_a_shared_word(
+    index: Index, told: Told, mode: str
+) -> None:
+    """And what is only somewhat near, or went out of the index, is not."""
+    index.add_turns([turn("s-1", "我用Python写后端服务"), turn("s-2", "see you tomorrow", 1)])
+    meant = Meant({("turn", "s-1"): 0.9, ("turn", "s-2"): 0.2, ("turn", "s-9"): 1.0})
+    recall = Recall(index, told, words, dense=meant)
+    assert refs(await ask(recall, "backend service", mode=mode)) == ["s-1"]
+    assert refs(await ask(recall, "backend service", mode="lexical")) == []
+    assert refs(await ask(recall, "backend service", mode=mode, speaker="Ana")) == []
+    assert refs(await ask(recall, "backend service", mode=mode, kinds=["block"])) == []
+
+
+@pytest.mark.anyio
+async def test_a_narrow_filter_asks_for_the_meaning_of_all_behind_it(
+    index: Index, told: Told
+) -> None:
+    """The nearest of the whole memory may all lie outside of the filter."""
+    index.add_turns([turn("s-1", "one", speaker="Ana"), turn("s-2", "two", 1, speaker="Ben")])
+    meant = Meant({})
+    await ask(Recall(index, told, words, dense=meant), "anything", speaker="ana")
+    assert set(meant.also) == {("turn", "s-1")}
+
+
+@pytest.mark.anyio
+async def test_an_embedder_that_cannot_be_used_leaves_the_words(index: Index, told: Told) -> None:
+    """A hybrid search falls back to words; one by meaning alone says what to install."""
+    index.add_turns([turn("s-1", "The violin teacher is Petrov.")])
+    recall = Recall(index, told, words, dense=Meant({}, usable=False))
+    assert refs(await ask(recall, "violin teacher")) == ["s-1"]
+    with pytest.raises(Unavailable, match="pip install"):
+        await ask(recall, "violin teacher", mode="dense")
