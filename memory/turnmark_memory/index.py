@@ -10,7 +10,7 @@ go on beside them and see the state before or after a write, never a part of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -249,6 +249,37 @@ class Index:
         """Returns the first `limit` topics, sorted by path, each with what it is about."""
         sql = "SELECT topic, about FROM topic ORDER BY topic LIMIT ?"
         return [(str(topic), str(about)) for topic, about in self._all(sql, limit)]
+
+    @property
+    def exchanges(self) -> int:
+        """Counts the rebuilds since it was opened; rows from before one say nothing after it."""
+        return self._file.exchanges
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Lets `listener` be called after each write, in the thread that wrote.
+
+        It must return at once and touch nothing of the index.
+        """
+        self._file.on_change = listener
+
+    def turns_from(self, row: int, limit: int, *, upwards: bool) -> list[tuple[int, TurnDoc]]:
+        """Returns up to `limit` turns beyond a row, nearest first; later ones have higher rows."""
+        sql = f"""SELECT row, {TURN_COLUMNS} FROM turn WHERE row {">" if upwards else "<"} ?
+                  ORDER BY row {"ASC" if upwards else "DESC"} LIMIT ?"""
+        return [(int(found[0]), turn_doc(found[1:])) for found in self._all(sql, row, limit)]
+
+    def blocks_from(self, row: int, limit: int, *, upwards: bool) -> list[tuple[int, BlockDoc]]:
+        """Returns up to `limit` blocks beyond a row; a changed block has a new row."""
+        sql = f"""SELECT row FROM block WHERE row {">" if upwards else "<"} ?
+                  ORDER BY row {"ASC" if upwards else "DESC"} LIMIT ?"""
+        with self._file.reading() as db:
+            rows = [int(found[0]) for found in db.execute(sql, (row, limit)).fetchall()]
+            return [(found, block_doc(db, found)) for found in rows]
+
+    def last_row(self, kind: Kind) -> int:
+        """Returns the highest row of a kind, 0 where there is none."""
+        found = self._one(f"SELECT coalesce(max(row), 0) FROM {kind}")
+        return 0 if found is None else int(found[0])
 
     def neighbours(self, label: str) -> tuple[TurnDoc | None, TurnDoc | None]:
         """Returns the turns before and after this one in its session."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from threading import Condition, RLock
@@ -80,6 +80,10 @@ class IndexFile:
         self._exchanging = False
         self.writes = 0
         """Counts the writes of this process: what was computed at an equal number still holds."""
+        self.exchanges = 0
+        """Counts how often another file took the place: its rows have nothing to do with before."""
+        self.on_change: Callable[[], None] = _nothing
+        """Called after each write, in the thread that wrote; must return at once."""
         with _named_errors(path):
             self._writer = _open_or_replace(path)
 
@@ -97,6 +101,7 @@ class IndexFile:
                     yield db
             finally:
                 self.writes += 1
+                self.on_change()
 
     @contextmanager
     def reading(self) -> Generator[Database]:
@@ -153,6 +158,8 @@ class IndexFile:
             beside.replace(self.path)
             self._writer = _connect(self.path)
             self.writes += 1
+            self.exchanges += 1
+        self.on_change()
 
     def _take(self) -> Database:
         with self._pool:
@@ -195,6 +202,10 @@ class IndexFile:
             with self._pool:
                 self._exchanging = False
                 self._pool.notify_all()
+
+
+def _nothing() -> None:
+    pass
 
 
 def _truncate_log(db: Database) -> bool:

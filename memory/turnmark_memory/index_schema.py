@@ -17,7 +17,7 @@ Kind = Literal["turn", "block"]
 APPLICATION_ID = 0x746D6978
 """`tmix`: keeps a database of another program from being taken for an index and replaced."""
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 PRAGMAS = (
     "PRAGMA journal_mode = wal",
@@ -26,12 +26,13 @@ PRAGMAS = (
     "PRAGMA journal_size_limit = 16777216",
 )
 
+# AUTOINCREMENT: a row's number is never given again, so what came after a row is what is new.
 SCHEMA = f"""
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE turn (
-    row INTEGER PRIMARY KEY,
+    row INTEGER PRIMARY KEY AUTOINCREMENT,
     label TEXT NOT NULL UNIQUE,
     namespace TEXT NOT NULL,
     id TEXT NOT NULL,
@@ -61,7 +62,7 @@ CREATE TABLE topic (
     updated_us INTEGER
 ) WITHOUT ROWID;
 CREATE TABLE block (
-    row INTEGER PRIMARY KEY,
+    row INTEGER PRIMARY KEY AUTOINCREMENT,
     block TEXT NOT NULL UNIQUE,
     topic TEXT NOT NULL,
     place INTEGER NOT NULL,
