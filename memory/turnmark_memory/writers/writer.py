@@ -14,16 +14,20 @@ class WriterFailed(Unavailable):
     `reason` is one short word or phrase (`timeout`, `malformed`, ...) that goes into logs, marks
     and the answer of a flush. It is never the text of a turn. `transport` says that no answer came
     at all (nobody listens, no quota is left), so that the batch can't be at fault: it is offered
-    again as it is, not halved.
+    again as it is, not halved. `retry_after_seconds` is what an endpoint asked to be left alone
+    for, None where it said nothing of it.
     """
 
-    def __init__(self, reason: str, *, transport: bool = False) -> None:
+    def __init__(
+        self, reason: str, *, transport: bool = False, retry_after_seconds: float | None = None
+    ) -> None:
         super().__init__(
             f"The writer gave no usable answer ({reason}); its turns stay owed.",
             reason=reason,
         )
         self.reason = reason
         self.transport = transport
+        self.retry_after_seconds = retry_after_seconds
 
 
 class Writer(Protocol):
