@@ -1,0 +1,113 @@
+"""What recall finds, where, and when it says nothing: LoCoMo and the bilingual set.
+
+Run: python benchmarks/recall_quality.py [--locomo FILE] [--half learn|report|all]
+     [--view turns|blocks] [--mode lexical|hybrid] [--keep DIR] [--out FILE] [--json]
+
+LoCoMo is read from the reader's own copy (or the variable LOCOMO); without one only the bilingual
+set is asked. `--keep` leaves the memories in a directory, and a later run asks what is there.
+Times are of a whole recall in this process, `peak memory` of this process with both sets in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import anyio
+import msgspec
+from recall import bilingual, locomo
+from recall.asking import Answered, ask, foreign
+from recall.built import View, memory_of
+from recall.corpus import Corpus
+from recall.report import Summary, lines, summary
+
+from turnmark_memory.requests import RecallMode
+
+_FOREIGN = 60
+"""Questions about other conversations that each conversation's memory is asked."""
+
+_VIEWS: tuple[View, ...] = ("turns", "blocks")
+
+
+async def measured(
+    corpora: Sequence[Corpus], view: View, mode: RecallMode, half: str, place: Path
+) -> list[Answered]:
+    """Returns what came of the questions of each corpus, in a memory of its own."""
+    answered: list[Answered] = []
+    for number, corpus in enumerate(corpora):
+        extra = foreign(corpora, number, _FOREIGN) if len(corpora) > 1 else []
+        asked = [q for q in (*corpus.questions, *extra) if half in ("all", q.half)]
+        if not asked:
+            continue
+        async with memory_of(corpus, view, place / f"{corpus.name}-{view}") as (memory, seconds):
+            said(f"{corpus.name}: {len(corpus.turns)} turns in {seconds:.1f} s")
+            answered += await ask(memory, corpus, view, mode, asked)
+    return answered
+
+
+def said(line: str) -> None:
+    """Says how far it is, on standard error."""
+    print(line, file=sys.stderr)
+
+
+def peak_mebibytes() -> float:
+    """Returns the most memory that this process ever held."""
+    unit = 1 if sys.platform == "darwin" else 1_024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1_048_576
+
+
+def sets_of(path: str | None) -> list[tuple[str, list[Corpus]]]:
+    """Returns the sets that are there, by name."""
+    found = [("bilingual", [bilingual.read()])]
+    if path:
+        found.append(("locomo", locomo.read(Path(path))))
+    else:
+        said("LoCoMo is not asked: name your copy of locomo10.json with --locomo or LOCOMO.")
+    return found
+
+
+def run(given: argparse.Namespace, place: Path) -> tuple[list[Answered], list[Summary]]:
+    """Returns every answer and the summaries, one for each half asked and one for all."""
+    everything: list[Answered] = []
+    summaries: list[Summary] = []
+    halves = ["learn", "report", "all"] if given.half == "all" else [given.half]
+    for name, corpora in sets_of(given.locomo):
+        for view in given.view:
+            answered = anyio.run(measured, corpora, view, given.mode, given.half, place)
+            everything += answered
+            summaries += [summary(answered, name, half) for half in halves]
+    return everything, summaries
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--locomo", default=os.environ.get("LOCOMO"))
+    parser.add_argument("--half", default="all", choices=("learn", "report", "all"))
+    parser.add_argument("--view", action="append", choices=_VIEWS)
+    parser.add_argument("--mode", default="lexical", choices=("lexical", "hybrid"))
+    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--out", type=Path, help="one JSON object per question")
+    parser.add_argument("--json", action="store_true", help="the summaries as JSON")
+    given = parser.parse_args()
+    given.view = given.view or _VIEWS
+    with ExitStack() as stack:
+        made = given.keep or stack.enter_context(tempfile.TemporaryDirectory())
+        answered, summaries = run(given, Path(made))
+    if given.out:
+        given.out.write_bytes(msgspec.json.Encoder().encode_lines(answered))
+    if given.json:
+        print(msgspec.json.encode(summaries).decode())
+        return
+    for found in summaries:
+        print("\n".join(lines(found)), end="\n\n")
+    print(f"peak memory {peak_mebibytes():.0f} MiB")
+
+
+if __name__ == "__main__":
+    main()
