@@ -6,7 +6,7 @@ workspace is the one that the marks speak of. `run` starts the worker and the ni
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,6 +27,7 @@ from turnmark_memory.citing import Citing
 from turnmark_memory.context import Context, ContextAnswer
 from turnmark_memory.editing import Edited, Editing
 from turnmark_memory.flushing import FlushAnswer, flush_answer, look_of
+from turnmark_memory.forgetting import ForgetPlan, Forgetting, Forgot
 from turnmark_memory.index import Index
 from turnmark_memory.index_file import DamagedIndex
 from turnmark_memory.install import CORE_PAGE, Installer
@@ -42,6 +43,7 @@ from turnmark_memory.requests import (
     CoreRequest,
     EditRequest,
     FlushRequest,
+    ForgetRequest,
     HistoryRequest,
     OrganizeRequest,
     OwedRequest,
@@ -142,7 +144,7 @@ class Memory:
         self._writing = Writing(
             store, shelf, self.installer, writer, mask_on_exit=settings.mask_on_exit
         )
-        self._taking_back = TakingBack(store, shelf, self.installer)
+        self._taking_back = TakingBack(store, shelf, self.installer, key)
         self.worker = Worker(
             store, self._writing, self._taking_back, key, trigger_tokens=settings.trigger_tokens
         )
@@ -152,6 +154,9 @@ class Memory:
         self._editing = Editing(shelf, self.installer, citing)
         self._remembering = Remembering(store, shelf, key, self._editing, citing)
         self._undoing = Undoing(store, shelf, self.installer)
+        self._forgetting = Forgetting(
+            store, shelf, self._editing, self._taking_back, recall=self.recall, erase=self._erase
+        )
         self._edits = QuietEdits(self.installer, shelf.workspace.root)
         self.before_night: list[Callable[[], Awaitable[None]]] = []
         self._night: NightClock | None = None
@@ -453,10 +458,22 @@ class Memory:
         )
         return None if found is None else date.fromisoformat(found)
 
+    async def forget(self, asked: ForgetRequest) -> ForgetPlan | Forgot:
+        """Says what would be erased, or erases it; see `forgetting.Forgetting`."""
+        return await self._forgetting.forget(asked)
+
     async def forgotten(self, turns: list[int]) -> None:
         """Erases turns that the store has forgotten from sources, index and blocks."""
-        await self._taking_back.erase(turns)
+        await self._erase(turns, ())
+
+    async def _erase(self, turns: Sequence[int], removed: Collection[str]) -> None:
+        """Erases from all that memory keeps, and lets be written again what else was said there."""
+        again = await self._taking_back.erase(turns, removed)
         await self.installer.rebuild_core()
+        await self._store.empty_log()  # the installs of the erasure stood there, too
+        if again:
+            within = frozenset(again)
+            self.worker.flush_later(Look(moved=None, whole=None, at_once=True, within=within))
 
     @property
     def topics_folder(self) -> Path:

@@ -46,6 +46,16 @@ def place_turns(
     return [_UNKNOWN if key is None else reader.place(key, states[key]) for key in keys]
 
 
+def refs_of(db: apsw.Connection, turns: Iterable[int]) -> list[TurnRef]:
+    """Returns (namespace, id) of `turns`, oldest first."""
+    return rows_of(
+        db,
+        "SELECT namespace.name, turn.key FROM json_each(?) JOIN turn ON turn.id = value"
+        " JOIN namespace ON namespace.id = turn.namespace ORDER BY turn.id",
+        ("[" + ",".join(map(str, turns)) + "]",),
+    )
+
+
 def keys_of(db: apsw.Connection, turns: Sequence[TurnRef]) -> list[int | None]:
     """Returns the store's integer key of each (namespace, id), None where it is unknown."""
     return [

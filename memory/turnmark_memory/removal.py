@@ -45,7 +45,7 @@ def removal_of(index: Index, changes: Sequence[BlockChange]) -> Removal:
     gone = [
         label
         for label in before
-        if label not in after and changed.issuperset(_live_citing(index, label))
+        if label not in after and changed.issuperset(live_citing(index, label))
     ]
     back = [label for label in after if label not in before]
     return Removal(gone=_refs(index, gone), back=_refs(index, back))
@@ -67,7 +67,7 @@ def follow_removal(tx: Transaction, workspace: int, removal: Removal, revision: 
         )
 
 
-def _live_citing(index: Index, label: str) -> Iterator[str]:
+def live_citing(index: Index, label: str) -> Iterator[str]:
     """Yields the blocks that say now what a turn said; one that is superseded is only history."""
     for name in index.blocks_citing(label):
         block = index.block(name)

@@ -1,5 +1,8 @@
 """What the user takes back leaves memory: blocks that rest only on it go, forgotten words go too.
 
+A block may repeat any of the turns that it cites. So one that cites a forgotten turn goes even if
+it cites others; those others are offered to the writer again, if no other block rests on them.
+
 Nothing here trusts an event. Each look compares the store's list of what was taken back with what
 was dealt with since the start; the first look of a process deals with all of it, so a crash in the
 middle is finished by the next start.
@@ -7,8 +10,9 @@ middle is finished by the next start.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import anyio
 import anyio.from_thread
@@ -22,16 +26,18 @@ from turnmark_memory.compose import Composed, Work, compose
 from turnmark_memory.install import Installer
 from turnmark_memory.labels import label_of
 from turnmark_memory.model import Retire
-from turnmark_memory.relations import keys_of
+from turnmark_memory.relations import keys_of, refs_of
+from turnmark_memory.removal import live_citing
 from turnmark_memory.revisions import scrub_records
 from turnmark_memory.shelf import Shelf
 from turnmark_session_store import SessionStore
 from turnmark_session_store.failpoints import failpoint
 from turnmark_session_store.queries import row_of, rows_of
+from turnmark_session_store.transaction import Transaction
 
 log = structlog.get_logger(__name__)
 
-_FORGOTTEN = "turns were forgotten"
+FORGOTTEN = "turns were forgotten"
 
 Ref = tuple[str, str]
 
@@ -48,8 +54,11 @@ class _Fallen(msgspec.Struct, frozen=True, kw_only=True):
 class TakingBack:
     """Keeps a workspace free of what was taken back. Serial: callers wait for one another."""
 
-    def __init__(self, store: SessionStore, shelf: Shelf, installer: Installer) -> None:
+    def __init__(
+        self, store: SessionStore, shelf: Shelf, installer: Installer, workspace: int
+    ) -> None:
         self._store = store
+        self._workspace = workspace
         self._shelf = shelf
         self._installer = installer
         self._signature: object = None
@@ -88,44 +97,82 @@ class TakingBack:
         fallen = await self._store.read(_all_fallen)
         fresh = [one for one in fallen if (one.turn, one.at_ms, one.forgotten) not in self._seen]
         retired = await self._retire(
-            [one.ref for one in fresh if not one.forgotten], cause="turns were taken back"
+            [one.ref for one in fresh if not one.forgotten],
+            self._resting,
+            cause="turns were taken back",
         )
         await self._erase([one.ref for one in fresh if one.forgotten])
         self._seen = {(one.turn, one.at_ms, one.forgotten) for one in fallen}
         self._signature = signature
         return len(retired)
 
-    async def erase(self, turns: Sequence[int]) -> None:
-        """Erases forgotten turns from blocks, revisions, sources and index.
+    async def erase(self, turns: Sequence[int], removed: Collection[str] = ()) -> list[int]:
+        """Erases forgotten turns, and blocks `removed` just now, from all that memory keeps.
+
+        Returns the turns that are offered again: blocks that went said them, too.
 
         Raises:
             Refused: if a topic's file can't be used.
             Unavailable: if the disk fails; the next look goes on.
         """
         async with self._serial:
-            await self._erase(await self._store.read(lambda db: _refs_of(db, turns)))
+            refs = await self._store.read(lambda db: refs_of(db, turns))
+            return await self._erase(refs, removed)
 
-    async def _erase(self, refs: Sequence[Ref]) -> None:
+    async def _erase(self, refs: Sequence[Ref], removed: Collection[str] = ()) -> list[int]:
         """Erases in an order that can be repeated: sources and index say that it is not done."""
-        blocks = await self._retire(refs, cause=_FORGOTTEN)
+        if not refs and not removed:
+            return []
+        again = await self._offer_again(refs)
+        blocks = await self._retire(refs, self._going, cause=FORGOTTEN)
         failpoint("erase.retired")
-        labels = await anyio.to_thread.run_sync(self._labels_of, refs)
-        if not labels and not blocks:
-            return
-        await anyio.to_thread.run_sync(self._scrub, labels, set(blocks))
+        labels = await anyio.to_thread.run_sync(self.labels_of, refs)
+        if labels or blocks or removed:
+            await anyio.to_thread.run_sync(self._scrub, labels, {*blocks, *removed})
+        return again
 
-    async def _retire(self, refs: Sequence[Ref], *, cause: str) -> list[str]:
-        """Takes out what rests on `refs` alone, judged when no other install is under way.
+    async def _offer_again(self, refs: Sequence[Ref]) -> list[int]:
+        """Parks, and returns, the other turns that lose their last block with those that go.
+
+        Before they go, so that a crash between can't lose it: at worst it is written twice.
+        """
+
+        def find() -> list[Ref]:
+            index = self._shelf.index
+            going = set(self._not_by_person(self.citing(refs)))
+            cited = {label for block in going for label in index.cites(block)}
+            said = {label: set(live_citing(index, label)) for label in sorted(cited)}
+            lost = (
+                index.turn(label) for label, blocks in said.items() if blocks and blocks <= going
+            )
+            found = [(turn.namespace, turn.id) for turn in lost if turn is not None]
+            return [ref for ref in found if ref not in refs]
+
+        others = await anyio.to_thread.run_sync(find)
+        keys = await self._store.read(lambda db: keys_of(db, others)) if others else []
+        turns = [key for key in keys if key is not None]
+        if turns:
+            await self._store.write(lambda tx: _park_kept(tx, self._workspace, turns))
+        return turns
+
+    async def _retire(
+        self,
+        refs: Sequence[Ref],
+        choose: Callable[[Sequence[Ref]], Coroutine[Any, Any, list[str]]],
+        *,
+        cause: str,
+    ) -> list[str]:
+        """Takes out the blocks that `choose` finds, judged when no other install is under way.
 
         Judged earlier, a block could fall although its turns were restored, and written again,
         while this install waited for its turn.
         """
-        blocks = await self._resting(refs)
+        blocks = await choose(refs)
         if not blocks:
             return []
 
         def make(revision: int) -> Composed:
-            blocks[:] = anyio.from_thread.run(self._resting, refs)
+            blocks[:] = anyio.from_thread.run(choose, refs)
             works = [
                 Work(name=f"{cause}/{block}", edits=(Retire(block=block, reason=cause),))
                 for block in blocks
@@ -143,13 +190,17 @@ class TakingBack:
 
     async def _resting(self, refs: Sequence[Ref]) -> list[str]:
         """Returns the blocks that cite any of `refs` and nothing that still counts."""
-        candidates = await anyio.to_thread.run_sync(self._citing, refs)
+        candidates = await anyio.to_thread.run_sync(self.citing, refs)
         cited = {ref for cites in candidates.values() for ref in cites}
         gone = await self._store.read(lambda db: taken_back_refs(db, list(cited)))
         resting = [block for block, cites in candidates.items() if gone.issuperset(cites)]
         return await anyio.to_thread.run_sync(self._not_by_person, resting)
 
-    def _citing(self, refs: Iterable[Ref]) -> dict[str, list[Ref]]:
+    async def _going(self, refs: Sequence[Ref]) -> list[str]:
+        """Returns the blocks that cite any of `refs`, but not those of a person's."""
+        return await anyio.to_thread.run_sync(lambda: self._not_by_person(self.citing(refs)))
+
+    def citing(self, refs: Iterable[Ref]) -> dict[str, list[Ref]]:
         """Returns the blocks that cite any of `refs`, each with all the turns that it cites.
 
         A label that resolves to no turn counts for nothing.
@@ -167,7 +218,7 @@ class TakingBack:
     def _not_by_person(self, blocks: Iterable[str]) -> list[str]:
         return [block for block in blocks if not self._shelf.by_person(block)]
 
-    def _labels_of(self, refs: Iterable[Ref]) -> list[str]:
+    def labels_of(self, refs: Iterable[Ref]) -> list[str]:
         """Returns the labels of those that are still in `sources/` or in the index."""
         found: dict[str, None] = {}
         for namespace, turn in refs:
@@ -191,7 +242,7 @@ class TakingBack:
         Those of the retired blocks, of blocks that an erasure took out before a crash, and all
         that cited one of `labels` at its time.
         """
-        scrub_records(self._shelf.workspace, blocks, labels, causes=(_FORGOTTEN,))
+        scrub_records(self._shelf.workspace, blocks, labels, causes=(FORGOTTEN,))
 
 
 def taken_back(db: apsw.Connection, turns: Iterable[int]) -> set[int]:
@@ -225,6 +276,15 @@ def forgotten_refs(db: apsw.Connection, refs: Sequence[Ref]) -> set[Ref]:
     return {ref for ref, key in keys.items() if key in gone}
 
 
+def _park_kept(tx: Transaction, workspace: int, turns: Sequence[int]) -> None:
+    """Offers those of `turns` again that are kept: what they alone said is about to go."""
+    tx.execute(
+        "UPDATE mark SET outcome = 'parked', reason = 'rewrite', at_ms = ? WHERE workspace = ?"
+        " AND outcome = 'kept' AND turn IN (SELECT value FROM json_each(?))",
+        (tx.at_ms, workspace, _json(turns)),
+    )
+
+
 def _signature(db: apsw.Connection) -> object:
     """Returns what changes with everything that is taken back or forgotten."""
     return row_of(
@@ -251,15 +311,6 @@ def _all_fallen(db: apsw.Connection) -> list[_Fallen]:
         _Fallen(turn=turn, at_ms=at_ms, ref=(namespace, key), forgotten=bool(is_forgotten))
         for turn, at_ms, namespace, key, is_forgotten in rows
     ]
-
-
-def _refs_of(db: apsw.Connection, turns: Iterable[int]) -> list[Ref]:
-    return rows_of(
-        db,
-        "SELECT namespace.name, turn.key FROM json_each(?) JOIN turn ON turn.id = value"
-        " JOIN namespace ON namespace.id = turn.namespace ORDER BY turn.id",
-        (_json(turns),),
-    )
 
 
 def _json(turns: Iterable[int]) -> str:

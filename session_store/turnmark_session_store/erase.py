@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import apsw
 import msgspec
 
 from turnmark_events.types import Forgotten
 from turnmark_session_store.heads import TipMove, To, move
+from turnmark_session_store.queries import rows_of
 from turnmark_session_store.sessions import get_session
 from turnmark_session_store.transaction import Transaction
 from turnmark_session_store.walks import live_tips_after, only_reached_from
@@ -66,17 +68,30 @@ def delete_session(tx: Transaction, session_name: str) -> Deleted:
     """
     session = get_session(tx.db, session_name)
     branches = tx.rows(
-        "SELECT id, tip FROM branch WHERE session = ? AND tip IS NOT NULL ORDER BY id",
+        "SELECT id FROM branch WHERE session = ? AND tip IS NOT NULL ORDER BY id",
         (session.id,),
     )
-    moves = [TipMove(branch, None, "delete", ends_as="deleted") for branch, _ in branches]
+    unreached = turns_only_of(tx.db, session.id)
+    moves = [TipMove(branch, None, "delete", ends_as="deleted") for (branch,) in branches]
     move(tx, session.id, moves, To(None, None), cause="delete")
-    said = tx.rows("SELECT id FROM turn WHERE session = ?", (session.id,))
-    start = sorted({tip for _, tip in branches} | {turn for (turn,) in said})
-    reached = only_reached_from(tx.db, start, [])
-    unreached = only_reached_from(tx.db, start, live_tips_after(tx.db, reached))
     forgotten = forget_turns(tx, unreached)
     for table in ("session_words", "partial_turn", "request_key"):
         tx.execute(f"DELETE FROM {table} WHERE session = ?", (session.id,))
     tx.execute("UPDATE session SET deleted_ms = ? WHERE id = ?", (tx.at_ms, session.id))
     return Deleted(turns=forgotten)
+
+
+def turns_only_of(db: apsw.Connection, session: int) -> list[int]:
+    """Returns the turns that a session reaches and no live branch of another one, oldest first.
+
+    Also those that were said in it and that nothing reaches any more.
+    """
+    rows = rows_of(
+        db,
+        "SELECT tip FROM branch WHERE session = ?1 AND tip IS NOT NULL"
+        " UNION SELECT id FROM turn WHERE session = ?1 ORDER BY 1",
+        (session,),
+    )
+    start = [turn for (turn,) in rows]
+    reached = only_reached_from(db, start, [])
+    return only_reached_from(db, start, live_tips_after(db, reached, other_than=session))

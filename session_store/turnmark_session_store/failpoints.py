@@ -22,6 +22,7 @@ The names, in the order of a turn's way:
   and after its installs are finished;
 - `erase.forgotten`, `erase.slice`, `erase.retired`, `erase.archived`, `erase.indexed`: a turn is
   forgotten, a slice of words is gone, blocks, source lines and index rows are gone;
+- `forget.taken_out`: the blocks that don't go with their turns are gone, the turns are not yet;
 - `remember.appended`, `remember.archived`: a fact that belongs to no conversation is a turn and
   claimed, and stands in `sources/`;
 - `night.flushed`, `night.rendered`, `night.said`: what was owed is written, the core page stands,

@@ -290,6 +290,13 @@ class SessionStore:
         """
         while await self.write(erase_slice, background=True):
             failpoint("erase.slice")
+        await self.empty_log()
+
+    async def empty_log(self) -> None:
+        """Lets nothing stand in the database's log that was erased from the database itself.
+
+        Where a reader is in the way it is done as soon as he is not.
+        """
         self._writer.truncate_log_soon()
         await self.write(lambda _: None, background=True)
 

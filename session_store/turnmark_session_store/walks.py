@@ -163,16 +163,19 @@ def _ancestors_of_all(db: apsw.Connection, tips: Iterable[int]) -> set[int]:
     return {turn for (turn,) in rows}
 
 
-def live_tips_after(db: apsw.Connection, turns: Iterable[int]) -> list[int]:
+def live_tips_after(
+    db: apsw.Connection, turns: Iterable[int], *, other_than: int | None = None
+) -> list[int]:
     """Returns the live tips of all sessions that are one of `turns` or come after one.
 
-    These are all that can reach any of `turns`. Costs time by what comes after them.
+    These are all that can reach any of `turns`. Costs time by what comes after them. Branches of
+    the session `other_than` are left out.
     """
     rows = rows_of(
         db,
         f"SELECT DISTINCT tip FROM ({_DESCENDANTS}) JOIN branch ON tip = id_below"
-        f" WHERE {LIVE_BRANCH} ORDER BY tip",
-        (_json(turns),),
+        f" WHERE {LIVE_BRANCH} AND branch.session IS NOT ? ORDER BY tip",
+        (_json(turns), other_than),
     )
     return [tip for (tip,) in rows]
 

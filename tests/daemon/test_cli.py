@@ -47,6 +47,7 @@ PARAMS = {
     "memory.remember": "text topic session turn pin",
     "memory.history": "limit cursor",
     "memory.undo": "revision force",
+    "memory.forget": "block turn session speaker query evidence everywhere dry_run confirm",
     "memory.organize": "wait uncited approve discard",
     "events.subscribe": "types session since policy",
     "status": "",

@@ -27,6 +27,7 @@ _COMMANDS = {
     "remember": ("remember", "write one fact into memory now"),
     "log": ("log", "list what changed in memory, when and why"),
     "undo": ("undo", "take back what one revision changed"),
+    "forget": ("forget", "erase for ever: shows what would go, asks, proves that it is gone"),
     "organize": ("organize", "tidy memory now, as every night"),
     "watch": ("watch", "print events as they happen"),
     "backup": ("backup", "copy state and memory to a directory, while the daemon runs"),
