@@ -171,7 +171,7 @@ class _Work:
         return name, _id(old)
 
     def _retire(self, edit: Retire) -> tuple[str, ...]:
-        path, block = self._find(edit.block, edit.expect)
+        path, block = self._find(self._named(edit.block), edit.expect)
         name = _id(block)
         self._touch(path, name, reason=edit.reason)
         if edit.successor is None:

@@ -7,6 +7,7 @@ full disk puts the conversation off and changes nothing else.
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 
 from turnmark_memory.planning import Planned
 from turnmark_memory.writing import Outcome
@@ -63,6 +64,15 @@ def note_failure(
         (tx.at_ms + _pause_ms(failures, first_backoff_ms), workspace, roots),
     )
     return False
+
+
+def end_pauses(tx: Transaction, workspace: int, roots: Iterable[int]) -> None:
+    """Lets conversations go on now that only waited for an endpoint; its rest is over."""
+    tx.execute(
+        "UPDATE failure SET not_before_ms = min(not_before_ms, ?) WHERE workspace = ?"
+        " AND root IN (SELECT value FROM json_each(?))",
+        (tx.at_ms, workspace, "[" + ",".join(map(str, roots)) + "]"),
+    )
 
 
 def _pause_ms(failures: int, first_backoff_ms: int) -> int:

@@ -6,7 +6,7 @@ import apsw
 import msgspec
 
 from turnmark_memory.demand import Failure
-from turnmark_memory.planning import Look, plan
+from turnmark_memory.planning import Bounds, Look, plan
 from turnmark_memory.requests import FlushRequest
 
 
@@ -43,7 +43,7 @@ def flush_answer(
 ) -> FlushAnswer:
     """Returns the plan of a flush that is done now, of the turns `owed` in it: all of them left."""
     total = sum(owed.values())
-    first = plan(db, workspace, look, trigger_tokens=trigger_tokens, at_ms=0).batches
+    first = plan(db, workspace, look, Bounds(trigger_tokens=trigger_tokens), at_ms=0).batches
     return FlushAnswer(
         batches=max(len(first), -(-total // trigger_tokens)) if owed else 0,
         turns=len(owed),

@@ -22,7 +22,9 @@ from turnmark_events.bus import Bus
 from turnmark_events.errors import Refused, TurnmarkError
 from turnmark_events.types import NightDone
 from turnmark_memory.archive import Archive
+from turnmark_memory.asking import Asking
 from turnmark_memory.bases import Bases, Problem
+from turnmark_memory.breaker import Breaker
 from turnmark_memory.citing import Citing
 from turnmark_memory.context import Context, ContextAnswer
 from turnmark_memory.editing import Edited, Editing
@@ -142,7 +144,12 @@ class Memory:
         self._writer = writer
         self.installer = Installer(store, shelf, key, core_tokens=settings.core_tokens, count=count)
         self._writing = Writing(
-            store, shelf, self.installer, writer, mask_on_exit=settings.mask_on_exit
+            store,
+            shelf,
+            self.installer,
+            Asking(writer, Breaker()),
+            key,
+            mask_on_exit=settings.mask_on_exit,
         )
         self._taking_back = TakingBack(store, shelf, self.installer, key)
         self.worker = Worker(

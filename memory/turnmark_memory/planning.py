@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import apsw
 import msgspec
 
+from turnmark_memory.locality import local_turns
 from turnmark_session_store.marks import parked
 from turnmark_session_store.owed import LiveTip, dues_of, live_branches, owing_branches
 from turnmark_session_store.queries import row_of, rows_of
@@ -32,7 +33,8 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
     """A batch to claim: the oldest turns that a live tip owes, in topological order.
 
-    `goes_on` says that more of the tip is to be written whole after it.
+    `goes_on` says that more of the tip is to be written whole after it, `whole` that the tip is.
+    `local` turns may not leave this machine; a batch holds such turns alone or none.
     """
 
     live: LiveTip
@@ -40,8 +42,10 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     turns: tuple[int, ...]
     tokens: int
     goes_on: bool = False
+    whole: bool = False
     parked: bool = False
     retried_reply: bool = False
+    local: bool = False
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,22 +60,35 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     cut: bool = False
 
 
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """How much a plan may hold; None bounds nothing.
+
+    `trigger_tokens` make a full batch. Of the batches at most `remote` go to a writer that is not
+    on this machine. `local_apart` keeps the turns of local sessions in batches of their own; a
+    writer on this machine needs no such thing.
+    """
+
+    trigger_tokens: int
+    batches: int | None = None
+    remote: int | None = None
+    local_apart: bool = False
+
+
 def plan(
     db: apsw.Connection,
     workspace: int,
     look: Look,
+    bounds: Bounds,
     *,
-    trigger_tokens: int,
     at_ms: int,
     busy_roots: Collection[int] = frozenset(),
     failed_roots: Collection[int] = frozenset(),
     tried: Collection[int] = frozenset(),
-    limit_batches: int | None = None,
 ) -> Plan:
     """Returns at most one batch per root of the DAG; the head's branch of a session comes first.
 
     Conversations that are under way (`busy_roots`) wait; those in back-off and `failed_roots` are
-    passed over, and so are parked turns that were `tried`.
+    passed over, and so are parked turns that were `tried`. What the bounds leave no room for waits.
     """
     all_parked = [row for row in parked(db, workspace) if row[0] not in tried]
     taken = set(busy_roots)
@@ -79,20 +96,26 @@ def plan(
     found: list[Planned] = []
     waiting: set[str] = set()
     cut = False
+    remote = 0
     for live, roots in _owing(db, workspace, look):
         if not roots.isdisjoint(failed_roots) or _in_back_off(roots, failures, look, at_ms):
             continue
-        full = limit_batches is not None and len(found) >= limit_batches
+        full = bounds.batches is not None and len(found) >= bounds.batches
         if full or not roots.isdisjoint(taken):
             cut |= full
             waiting.add(live.branch_name)
             continue
         sizes = [size for root in roots if (size := failures.get(root, (None, 0))[0]) is not None]
         limit_turns = min(sizes, default=None)
-        batch = _batch(db, workspace, live, roots, look, all_parked, trigger_tokens, limit_turns)
-        if batch is not None:
-            taken |= roots
-            found.append(batch)
+        batch = _batch(db, workspace, live, roots, look, all_parked, bounds, limit_turns)
+        if batch is None:
+            continue
+        if not batch.local and bounds.remote is not None and remote >= bounds.remote:
+            waiting.add(live.branch_name)
+            continue
+        remote += not batch.local
+        taken |= roots
+        found.append(batch)
     return Plan(batches=found, waiting=frozenset(waiting), cut=cut)
 
 
@@ -149,7 +172,7 @@ def _batch(
     roots: frozenset[int],
     look: Look,
     all_parked: Sequence[tuple[int, str, int]],
-    trigger_tokens: int,
+    bounds: Bounds,
     limit_turns: int | None,
 ) -> Planned | None:
     whole = _is_whole(live, look)
@@ -162,9 +185,10 @@ def _batch(
     if alone:
         # A turn that failed alone is tried again alone, after everything else is written.
         due = _within([one for one in again if one[0] in failed], look)[:1]
-    if not due or (not whole and sum(tokens for _, tokens in due) < trigger_tokens):
+    if not due or (not whole and sum(tokens for _, tokens in due) < bounds.trigger_tokens):
         return None
-    chosen = _oldest(due, trigger_tokens)[:limit_turns]
+    chosen = _oldest(due, bounds.trigger_tokens)[:limit_turns]
+    chosen, local = _of_one_kind(db, chosen) if bounds.local_apart else (chosen, False)
     turns = tuple(turn for turn, _ in chosen)
     return Planned(
         live=live,
@@ -172,9 +196,21 @@ def _batch(
         turns=turns,
         tokens=sum(tokens for _, tokens in chosen),
         goes_on=whole and len(turns) < len(due),
+        whole=whole,
         parked=alone,
         retried_reply=whole and len(turns) == len(due) and _is_retried_reply(db, turns),
+        local=local,
     )
+
+
+def _of_one_kind(
+    db: apsw.Connection, chosen: list[tuple[int, int]]
+) -> tuple[list[tuple[int, int]], bool]:
+    """Returns the oldest turns up to where local ones begin or end, and whether they are local."""
+    local = local_turns(db, [turn for turn, _ in chosen])
+    is_local = chosen[0][0] in local
+    stop = (at for at, (turn, _) in enumerate(chosen) if (turn in local) is not is_local)
+    return chosen[: next(stop, None)], is_local
 
 
 def _within(due: Sequence[tuple[int, int]], look: Look) -> list[tuple[int, int]]:

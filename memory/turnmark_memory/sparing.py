@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import msgspec
-
-from turnmark_memory.apply import NEW_BLOCK
 from turnmark_memory.model import Add, Edit, Merge, Move, Pin, Retire, Revise, Split, Unpin
+from turnmark_memory.pointing import changed_edits
 from turnmark_memory.topic import Block
 
 BlockOf = Callable[[str], tuple[str, Block] | None]
@@ -21,14 +19,7 @@ BlockOf = Callable[[str], tuple[str, Block] | None]
 
 def spared(edits: Sequence[Edit], block_of: BlockOf) -> tuple[Edit, ...]:
     """Returns the edits that may be carried out; references to earlier edits stay right."""
-    kept: list[Edit] = []
-    places: dict[int, int] = {}
-    for place, edit in enumerate(edits):
-        final = _pointed(_spared(edit, block_of), places)
-        if final is not None:
-            places[place] = len(kept)
-            kept.append(final)
-    return tuple(kept)
+    return changed_edits(edits, lambda edit: _spared(edit, block_of))
 
 
 def _spared(edit: Edit, block_of: BlockOf) -> Edit | None:
@@ -57,13 +48,3 @@ def _blocks(edit: Edit) -> tuple[str, ...]:
             return edit.blocks
         case Add() | Pin() | Unpin():
             return ()
-
-
-def _pointed(edit: Edit | None, places: dict[int, int]) -> Edit | None:
-    """Returns the edit with its successor's new place; None if that edit was left out."""
-    successor = edit.successor if isinstance(edit, Retire) else None
-    if edit is None or successor is None or not successor.startswith(NEW_BLOCK):
-        return edit
-    number = successor.removeprefix(NEW_BLOCK)
-    place = places.get(int(number)) if number.isascii() and number.isdigit() else None
-    return None if place is None else msgspec.structs.replace(edit, successor=f"{NEW_BLOCK}{place}")

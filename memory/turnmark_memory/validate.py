@@ -2,7 +2,8 @@
 
 A rejection goes back to the writer once. A drop does not: the edit was fine in itself, but aimed
 at what the batch's branch may not change. The answer may be rewritten: cites become labels, paths
-and ids take their one form, and a revision of a sibling branch's block becomes an addition.
+and ids take their one form, and a revision of what it may not replace becomes an addition: of a
+sibling branch's block, of what another person said, and, as history, of what newer turns say.
 """
 
 from __future__ import annotations
@@ -28,10 +29,12 @@ from turnmark_memory.model import (
     SplitPart,
     Unpin,
 )
+from turnmark_memory.succession import UNKNOWN, Witnesses
 from turnmark_memory.topic_path import CORE, topic_path
 from turnmark_memory.words import clean_title, words_problem
 
 _REASON_LIMIT_CHARACTERS: Final = 500
+_OUTDATED: Final = "newer turns say otherwise"
 
 
 class Rejection(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,11 +50,13 @@ class Relations(msgspec.Struct, frozen=True, kw_only=True):
     `block` gives a block by id or alias as it stands (None: gone or superseded). `by_person`
     tells whether a person wrote or reworded it. `on_sibling` tells, for a block's cites, whether
     one of them is neither an ancestor of the batch's tip nor of an unrelated conversation.
+    `witnesses` know who said what they cite, and when.
     """
 
     block: Callable[[str], ShownBlock | None]
     by_person: Callable[[str], bool]
     on_sibling: Callable[[Sequence[str]], bool]
+    witnesses: Witnesses = UNKNOWN
 
 
 class Validated(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,10 +122,13 @@ class _Judge:
                     "make it one edit"
                 )
         self._changed.update(dict.fromkeys(blocks, index))
-        self._places[index] = len(self.accepted)
-        self.accepted.append(final)
+        if not isinstance(final, tuple):
+            final = (final,)
+        if not isinstance(edit, Retire):
+            self._places[index] = len(self.accepted)
+        self.accepted += final
 
-    def _final(self, edit: Edit) -> tuple[Edit, tuple[str, ...]]:
+    def _final(self, edit: Edit) -> tuple[Edit | tuple[Edit, ...], tuple[str, ...]]:
         """Returns the edit as it will be applied and the blocks that it changes."""
         match edit:
             case Add():
@@ -151,20 +159,40 @@ class _Judge:
             cites=self._cited(edit.cites, ()),
         )
 
-    def _revise(self, edit: Revise) -> tuple[Edit, tuple[str, ...]]:
+    def _revise(self, edit: Revise) -> tuple[Edit | tuple[Edit, ...], tuple[str, ...]]:
         block = self._seen(edit.block, edit.expect)
         _check_words(edit.text)
         cites = self._cited(edit.cites, block.cites)
-        if not self._relations.on_sibling(block.cites):
-            final = Revise(block=block.block, text=edit.text, cites=cites, expect=block.hash)
-            return final, (block.block,)
         own = tuple(label for label in cites if label in self._labels)
-        if not own:
-            raise _Drop(f"the block {block.block} rests on another branch, and so does the change")
-        # An alternative: it rests on this branch alone and leaves the other branch's block be.
-        return Add(topic=block.topic, heading=block.heading, text=edit.text, cites=own), ()
+        if self._relations.on_sibling(block.cites):
+            if not own:
+                problem = f"the block {block.block} rests on another branch, and so does the change"
+                raise _Drop(problem)
+            # An alternative: it rests on this branch alone, and the other branch's block stays.
+            return self._beside(block, edit.text, own), ()
+        said_again = edit.text == block.text
+        if own and not said_again and self._is_foreign(own, block):
+            return self._beside(block, edit.text, own), ()
+        if not said_again and self._relations.witnesses.is_older(cites, block.cites):
+            if not own:
+                raise _Reject(f"the block {block.block} rests on newer turns; go on citing them")
+            return self._as_history(block, edit.text, own), ()
+        final = Revise(block=block.block, text=edit.text, cites=cites, expect=block.hash)
+        return final, (block.block,)
 
-    def _retire(self, edit: Retire) -> tuple[Edit, tuple[str, ...]]:
+    def _beside(self, block: ShownBlock, text: str, cites: tuple[str, ...]) -> Add:
+        return Add(topic=block.topic, heading=block.heading, text=text, cites=cites)
+
+    def _as_history(self, block: ShownBlock, text: str, cites: tuple[str, ...]) -> tuple[Edit, ...]:
+        """Returns an addition that is superseded from the first: what held before the block."""
+        added = self._beside(block, text, cites)
+        new = f"{NEW_BLOCK}{len(self.accepted)}"
+        return added, Retire(block=new, reason=_OUTDATED, successor=block.block)
+
+    def _is_foreign(self, labels: Sequence[str], block: ShownBlock) -> bool:
+        return self._relations.witnesses.is_foreign(labels, block.cites, block.topic)
+
+    def _retire(self, edit: Retire) -> tuple[Edit | tuple[Edit, ...], tuple[str, ...]]:
         block = self._own(edit.block, edit.expect)
         reason = " ".join(edit.reason.split())[:_REASON_LIMIT_CHARACTERS]
         if not reason:
@@ -172,8 +200,36 @@ class _Judge:
         successor = None if edit.successor is None else self._successor(edit.successor)
         if successor == block.block:
             raise _Reject(f"the block {block.block} can't be its own successor")
+        evidence = self._evidence(successor)
+        if successor is not None and self._relations.on_sibling(evidence):
+            raise _Drop(f"what is to succeed {block.block} rests on another branch")
+        if self._is_foreign(evidence, block):
+            raise _Drop(f"the block {block.block} is what somebody else said; it stays")
+        if self._relations.witnesses.is_older(evidence, block.cites):
+            return self._outdated(block, successor), ()
         final = Retire(block=block.block, reason=reason, successor=successor, expect=block.hash)
         return final, (block.block,)
+
+    def _outdated(self, block: ShownBlock, successor: str | None) -> Retire:
+        """Returns the reverse of a retirement by older evidence: what is new is history at once."""
+        if successor is None or not self._is_addition(successor):
+            raise _Drop(f"the block {block.block} rests on newer turns; it stays")
+        return Retire(block=successor, reason=_OUTDATED, successor=block.block)
+
+    def _is_addition(self, name: str) -> bool:
+        return name.startswith(NEW_BLOCK) and isinstance(self._named(name), Add)
+
+    def _named(self, name: str) -> Edit:
+        return self.accepted[int(name.removeprefix(NEW_BLOCK))]
+
+    def _evidence(self, successor: str | None) -> tuple[str, ...]:
+        """Returns the turns that a retirement rests on: its successor's, else the whole batch."""
+        if successor is None:
+            return tuple(dict.fromkeys(self._labels.values()))
+        if successor.startswith(NEW_BLOCK):
+            return _cites_of(self._named(successor), self._relations.block)
+        block = self._relations.block(successor)
+        return () if block is None else block.cites
 
     def _successor(self, name: str) -> str:
         if name.startswith(NEW_BLOCK):
@@ -246,6 +302,21 @@ class _Judge:
         if not labels:
             raise _Reject("the edit cites nothing; name the turns that it rests on")
         return tuple(dict.fromkeys(label for label in labels.values() if label is not None))
+
+
+def _cites_of(edit: Edit, block_of: Callable[[str], ShownBlock | None]) -> tuple[str, ...]:
+    """Returns the turns that stand behind what an edit makes."""
+    match edit:
+        case Add() | Revise():
+            return edit.cites
+        case Split():
+            return tuple(cite for part in edit.parts for cite in part.cites)
+        case Merge():
+            blocks = map(block_of, edit.blocks)
+            return tuple(cite for block in blocks if block is not None for cite in block.cites)
+        case _:
+            block = block_of(edit.block)
+            return () if block is None else block.cites
 
 
 def _path(topic: str) -> str:

@@ -10,7 +10,6 @@ Nothing here holds a lock while a writer thinks, and nothing an agent does waits
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -22,12 +21,16 @@ import msgspec
 import structlog
 
 from turnmark_events.bus import Bus
-from turnmark_events.errors import Busy, Refused, TurnmarkError
+from turnmark_events.errors import Refused, TurnmarkError
 from turnmark_events.types import Event, TipIdle, TipMoved
+from turnmark_memory.breaker import Suspects
+from turnmark_memory.claiming import Claims
 from turnmark_memory.demand import Demand, Flushed
-from turnmark_memory.failing import FIRST_BACKOFF_MS, note_failure
+from turnmark_memory.failing import FIRST_BACKOFF_MS, end_pauses, note_failure
+from turnmark_memory.held_archive import HeldArchive
 from turnmark_memory.model import Evidence
 from turnmark_memory.planning import (
+    Bounds,
     Look,
     Plan,
     Planned,
@@ -39,7 +42,7 @@ from turnmark_memory.planning import (
 from turnmark_memory.taking_back import TakingBack
 from turnmark_memory.writing import Outcome, Writing
 from turnmark_session_store import SessionStore
-from turnmark_session_store.batches import BatchResult, claim, close_batch, release
+from turnmark_session_store.batches import BatchResult, close_batch, release
 from turnmark_session_store.deadline import DeadlineTimer
 from turnmark_session_store.owed import owing_branches
 from turnmark_session_store.times import now_ms, to_datetime
@@ -54,8 +57,6 @@ _FIRST_DISK_PAUSE_MS = 1_000
 """After a failing disk, which nobody announces as well again; doubled up to a minute."""
 
 _LONGEST_DISK_PAUSE_MS = 60_000
-_REFUSALS_LIMIT = 5
-"""Looks in a row whose claims were refused: a conversation moves on meanwhile, but not always."""
 
 
 class Worker:
@@ -79,13 +80,16 @@ class Worker:
         self._trigger_tokens = trigger_tokens
         self._first_backoff_ms = first_backoff_ms
         self._clock = clock
-        self._owner = f"worker-{secrets.token_hex(4)}"
+        self._claims = Claims(workspace_key, writing.writer_name)
+        self._breaker = writing.asking.breaker
+        self._suspects = Suspects()
+        self._held = HeldArchive(store, writing.archiving, workspace_key)
+        self._rested = False
         self._moved: set[str] = set()
         self._silent: set[str] = set()
         self._demands: list[Demand] = []
         self._running: dict[int, Planned] = {}
         self._roused = self._looking = False
-        self._refusals = 0
         self._looked_ms = 0
         self._abandoned: list[int] = []
         self._disk_failures = 0
@@ -114,6 +118,10 @@ class Worker:
             self._silent.add(event.branch)
         elif isinstance(event, TipMoved):
             self._moved.add(event.branch)
+        self._rouse()
+
+    def look_soon(self) -> None:
+        """Asks for a look without saying where: something changed that no event tells."""
         self._rouse()
 
     def look_whole(self, branches: Iterable[str]) -> None:
@@ -146,19 +154,22 @@ class Worker:
 
     def statistics(self) -> dict[str, Any]:
         """Returns what the worker is doing."""
+        until = to_datetime(self._breaker.until_ms) if self._breaker.is_open else None
         return {
             "batches_running": len(self._running),
             "last_success": self._last_success,
             "last_failure": self._last_failure,
+            "resting_until": until,
+            "resting_because": self._breaker.reason,
         }
 
     @property
     def is_at_rest(self) -> bool:
-        """Tells whether nothing is under way and nothing waits to be looked at."""
+        """Tells whether nothing is under way and nothing waits but for an endpoint that rests."""
+        waiting = self._moved or self._silent
         return not (
             self._running
-            or self._moved
-            or self._silent
+            or (waiting and not self._breaker.is_open)
             or self._demands
             or self._roused
             or self._looking
@@ -191,12 +202,14 @@ class Worker:
                 self._looking = False
 
     async def _next_retry(self) -> datetime | None:
-        """Returns when to look without being roused: after the disk's pause or a back-off."""
+        """Returns when to look without being roused: after a pause of disk, endpoint or batch."""
         if self._disk_retry_ms is not None:
             return to_datetime(self._disk_retry_ms)
         after_ms = self._looked_ms
         retry_ms = await self._store.read(lambda db: next_retry_ms(db, self._workspace, after_ms))
-        return None if retry_ms is None else to_datetime(retry_ms)
+        rest_ms = self._breaker.until_ms if self._breaker.until_ms > after_ms else None
+        times = [at_ms for at_ms in (retry_ms, rest_ms) if at_ms is not None]
+        return to_datetime(min(times)) if times else None
 
     def _put_off(self, error: TurnmarkError) -> None:
         """Looks again after a pause: what failed is the disk's doing, and nobody would say when.
@@ -236,6 +249,18 @@ class Worker:
             await self._store.write(lambda tx: _release_all(tx, batches))
             self._abandoned = [batch for batch in self._abandoned if batch not in batches]
         await self._retire_taken_back()
+        await self._end_rest()
+        if await self._held.look():
+            self._rouse()
+
+    async def _end_rest(self) -> None:
+        """Lets all conversations go on that waited for an endpoint which answers again."""
+        if self._breaker.is_open:
+            self._rested = True
+        elif self._rested:
+            roots = self._suspects.roots
+            await self._store.write(lambda tx: end_pauses(tx, self._workspace, roots))
+            self._rested = False
 
     async def _retire_taken_back(self) -> None:
         try:
@@ -310,6 +335,7 @@ class Worker:
         self, look: Look, demand: Demand | None, *, busy: frozenset[int], limit: int | None
     ) -> Plan:
         at_ms = self._clock()
+        bounds = self._bounds(at_ms, demand, limit)
         failed = frozenset[int]() if demand is None else frozenset(demand.failed_roots)
         tried = frozenset[int]() if demand is None else frozenset(demand.parked_tried)
 
@@ -318,15 +344,24 @@ class Worker:
                 db,
                 self._workspace,
                 look,
-                trigger_tokens=self._trigger_tokens,
+                bounds,
                 at_ms=at_ms,
                 busy_roots=busy,
                 failed_roots=failed,
                 tried=tried,
-                limit_batches=limit,
             )
 
         return await self._store.read(run)
+
+    def _bounds(self, at_ms: int, demand: Demand | None, limit: int | None) -> Bounds:
+        """Returns how much may be begun now; a flush tries an endpoint that rests all the same."""
+        asking = sum(not planned.local for planned in self._running.values())
+        return Bounds(
+            trigger_tokens=self._trigger_tokens,
+            batches=limit,
+            remote=self._breaker.room(at_ms, asking=asking) if demand is None else None,
+            local_apart=self._writing.asking.keeps_apart,
+        )
 
     async def _start(self, look: Look, tasks: anyio.abc.TaskGroup, demand: Demand | None) -> Plan:
         """Claims what can be written now and sets it going; returns what it found."""
@@ -334,7 +369,7 @@ class Worker:
         found = await self._planned(look, demand, busy=self._busy_roots(), limit=limit)
         if not found.batches:
             return found
-        claimed, refused = await self._store.write(lambda tx: self._claim(tx, found.batches))
+        claimed, refused = await self._store.write(lambda tx: self._claims.take(tx, found.batches))
         await self._set_going(claimed, tasks, demand)
         return found if not refused else self._refused(found, refused, demand)
 
@@ -345,7 +380,7 @@ class Worker:
         demand: Demand | None,
     ) -> None:
         try:
-            archived = await self._writing.archive([one for one, _ in claimed])
+            archived = await self._writing.archiving.archive([one.turns for one, _ in claimed])
         except TurnmarkError:
             self._abandoned += [batch for _, batch in claimed]
             raise
@@ -356,34 +391,9 @@ class Worker:
                 demand.began(one)
             tasks.start_soon(self._write, one, batch, turns, demand)
 
-    def _claim(
-        self, tx: Transaction, planned: Sequence[Planned]
-    ) -> tuple[list[tuple[Planned, int]], list[Planned]]:
-        """Claims batches; returns those claimed, and those whose conversation moved on."""
-        claimed: list[tuple[Planned, int]] = []
-        refused: list[Planned] = []
-        for one in planned:
-            try:
-                batch = claim(
-                    tx,
-                    self._workspace,
-                    one.turns,
-                    session=one.live.session,
-                    branch=one.live.branch,
-                    tip=one.live.tip,
-                    owner=self._owner,
-                    writer=self._writing.writer_name,
-                )
-            except Busy:
-                refused.append(one)
-            else:
-                claimed.append((one, batch))
-        self._refusals = self._refusals + 1 if refused else 0
-        return claimed, refused
-
     def _refused(self, found: Plan, refused: Sequence[Planned], demand: Demand | None) -> Plan:
         """Looks again at once at what moved on between the look and the claim, but not for ever."""
-        if self._refusals < _REFUSALS_LIMIT:
+        if not self._claims.are_stuck:
             self._rouse()
             waiting = found.waiting | {one.live.branch_name for one in refused}
             return Plan(batches=found.batches, waiting=waiting, cut=True)
@@ -415,13 +425,23 @@ class Worker:
         del self._running[batch]
         if not outcome.problem:
             self._last_success = datetime.now(UTC)
-        if parked or not outcome.problem:
-            # Again while a full batch is owed; what was to be written whole still is.
-            again = self._silent if planned.goes_on and demand is None else self._moved
-            again.add(planned.live.branch_name)
+            self._suspects.cleared(planned.roots)
+        self._note_again(planned, outcome, parked=parked, demand=demand)
         if demand is not None:
             demand.ended(planned, outcome, parked=parked or planned.parked)
         self._rouse()
+
+    def _note_again(
+        self, planned: Planned, outcome: Outcome, *, parked: bool, demand: Demand | None
+    ) -> None:
+        """Notes the branch again while a full batch is owed; whole where it was to be whole."""
+        if outcome.put_off:
+            again = self._silent if planned.whole else self._moved
+        elif parked or not outcome.problem:
+            again = self._silent if planned.goes_on and demand is None else self._moved
+        else:
+            return
+        again.add(planned.live.branch_name)
 
     async def _settle(self, planned: Planned, batch: int, outcome: Outcome) -> bool:
         """Settles what needed no install, or notes a failure; an install has settled the rest.
@@ -439,6 +459,14 @@ class Worker:
 
     async def _fail(self, planned: Planned, batch: int, outcome: Outcome) -> bool:
         self._failed(outcome.reason or "the writer failed")
+        if outcome.put_off:
+            await self._store.write(lambda tx: release(tx, batch))
+            log.info("batch_put_off", session=planned.live.session_name, reason=outcome.reason)
+            return False
+        if outcome.silent and self._suspects.failed(planned.roots, self._breaker.answers):
+            outcome = msgspec.structs.replace(outcome, counts=True)
+        if not outcome.silent or outcome.counts:
+            self._suspects.cleared(planned.roots)
 
         def note(tx: Transaction) -> bool:
             return note_failure(
@@ -447,7 +475,7 @@ class Worker:
                 batch,
                 planned,
                 outcome,
-                writer=self._writing.writer_name,
+                writer=self._writing.writer_name(planned),
                 first_backoff_ms=self._first_backoff_ms,
             )
 

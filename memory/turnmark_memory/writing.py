@@ -8,52 +8,44 @@ install.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
 
 import anyio
 import anyio.to_thread
 import apsw
 import msgspec
-import structlog
 
-from turnmark_events.errors import Refused, TurnmarkError
+from turnmark_events.errors import TurnmarkError
+from turnmark_memory.archiving import Archiving
+from turnmark_memory.asking import Asking
 from turnmark_memory.compose import Done, Work
-from turnmark_memory.evidence import load_evidence
-from turnmark_memory.index_schema import Filters
 from turnmark_memory.install import BatchWork, Installer, InstallUnfinished
+from turnmark_memory.locality import local_sessions, local_turns
 from turnmark_memory.model import (
     Add,
-    Answer,
     Batch,
     Edit,
     Edits,
     Evidence,
     Nothing,
     Revise,
-    ShownBlock,
     Split,
 )
 from turnmark_memory.planning import Planned
+from turnmark_memory.pointing import kept_edits
 from turnmark_memory.relations import TurnRef, keys_of, on_sibling
-from turnmark_memory.search_text import query_of
+from turnmark_memory.rewriting import Rewriting
 from turnmark_memory.shelf import Shelf
+from turnmark_memory.succession import Witnesses
+from turnmark_memory.surroundings import Surroundings
 from turnmark_memory.taking_back import forgotten_refs, taken_back_refs
 from turnmark_memory.validate import Relations, Validated, validate
-from turnmark_memory.writers.writer import Writer, WriterFailed
+from turnmark_memory.writers.writer import WriterFailed
 from turnmark_session_store import SessionStore
 from turnmark_session_store.batches import leave_out
 from turnmark_session_store.failpoints import failpoint
 from turnmark_session_store.transaction import Transaction
 
-log = structlog.get_logger(__name__)
-
-_SHOWN_BLOCKS = 24
-"""Blocks that a writer is shown beside a batch: the prompt does not grow with the memory."""
-
-_SHOWN_PER_TURN = 4
-_SHOWN_TOPICS = 200
-_QUERY_CHARACTERS = 1_000
 _SIDE_BY_SIDE = 4
 """Writers at work at the same time; a model's endpoint rarely likes more."""
 
@@ -74,7 +66,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     `counts` says whether the batch's content may be at fault, so that it is halved and in the end
     a single turn is parked; a disk or an endpoint that fails is not the batch's fault. `journalled`
     says that the batch is in an install that will be finished: it is neither failed nor released.
-    `stale` says that a neighbour changed a block first.
+    `stale` says that a neighbour changed a block first. `silent` says that the endpoint gave no
+    answer; `put_off` that the batch was not really tried, and is offered again as if it had not
+    been.
     """
 
     blocks: tuple[str, ...] = ()
@@ -83,19 +77,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     counts: bool = False
     journalled: bool = False
     stale: bool = False
+    silent: bool = False
+    put_off: bool = False
     reason: str | None = None
-
-
-class RepairingWriter(Protocol):
-    """A writer that can be told why its answer was not acceptable, and answer once more."""
-
-    async def repair(self, batch: Batch, answer: Answer, reasons: Sequence[str]) -> Answer:
-        """Returns a better answer.
-
-        Raises:
-            WriterFailed: if there is no usable answer.
-        """
-        ...
 
 
 class _Entry:
@@ -120,7 +104,8 @@ class Writing:
         store: SessionStore,
         shelf: Shelf,
         installer: Installer,
-        writer: Writer,
+        asking: Asking,
+        workspace_key: int,
         *,
         mask_on_exit: bool,
         linger_seconds: float = _LINGER_SECONDS,
@@ -128,8 +113,10 @@ class Writing:
         self._store = store
         self._shelf = shelf
         self._installer = installer
-        self._writer = writer
-        self._mask = mask_on_exit
+        self.asking = asking
+        self.archiving = Archiving(store, shelf, mask=mask_on_exit)
+        self._surroundings = Surroundings(shelf)
+        self._rewriting = Rewriting(store, shelf, workspace_key)
         self._linger_seconds = linger_seconds
         self._limiter = anyio.CapacityLimiter(_SIDE_BY_SIDE)
         self._leading = anyio.Lock()
@@ -137,56 +124,9 @@ class Writing:
         self._expected = 0
         self._arrived = anyio.Event()
 
-    @property
-    def writer_name(self) -> str:
-        """The name that marks record."""
-        return self._writer.name
-
-    async def archive(
-        self, planned: Sequence[Planned]
-    ) -> list[tuple[Evidence, ...] | TurnmarkError]:
-        """Puts the turns of claimed batches into `sources/`; returns them with final labels.
-
-        Where a session's file can't be used, its batches get the reason instead.
-
-        Raises:
-            Unavailable: if the disk fails.
-        """
-        loaded = await self._store.read(
-            lambda db: [load_evidence(db, one.turns, mask=self._mask) for one in planned]
-        )
-        failpoint("batch.claimed")
-        try:
-            return [*await anyio.to_thread.run_sync(self._archive, loaded)]
-        except Refused:
-            return await anyio.to_thread.run_sync(self._archive_each, loaded)
-
-    def _archive_each(
-        self, loaded: Sequence[Sequence[Evidence]]
-    ) -> list[tuple[Evidence, ...] | TurnmarkError]:
-        found: list[tuple[Evidence, ...] | TurnmarkError] = []
-        for batch in loaded:
-            try:
-                found += self._archive([batch])
-            except Refused as error:
-                found.append(error)
-        return found
-
-    def _archive(self, loaded: Sequence[Sequence[Evidence]]) -> list[tuple[Evidence, ...]]:
-        turns = [turn for batch in loaded for turn in batch]
-        lines = self._shelf.archive.append(turns)
-        self._shelf.index_turns(list(zip(turns, lines, strict=True)))
-        failpoint("batch.archived")
-        labels = {
-            (turn.namespace, turn.id): line.label for turn, line in zip(turns, lines, strict=True)
-        }
-        return [
-            tuple(
-                msgspec.structs.replace(turn, label=labels[turn.namespace, turn.id])
-                for turn in batch
-            )
-            for batch in loaded
-        ]
+    def writer_name(self, planned: Planned) -> str:
+        """Returns the name that the marks of a batch record."""
+        return self.asking.writer_of(local=planned.local).name
 
     def expect(self, batches: int) -> None:
         """Says that so many batches will come to `write` now: an install may wait for them."""
@@ -230,58 +170,53 @@ class Writing:
         if not turns:
             return Outcome(nothing=True, reason="taken back meanwhile")
         async with self._limiter:
-            asked = await anyio.to_thread.run_sync(self._asked, turns)
+            old = await self._rewriting.old_blocks(turns)
+            asked = await self._asked(planned, turns, old)
+            if asked is None:
+                return Outcome(problem=True, put_off=True, reason="its session became local")
             try:
-                judged = await self._judge(planned, asked, await self._answer(asked))
+                judged = await self._judge(planned, asked)
             except WriterFailed as error:
-                return Outcome(problem=True, counts=not error.transport, reason=error.reason)
+                return Outcome(
+                    problem=True,
+                    counts=not error.transport,
+                    silent=error.transport,
+                    put_off=error.retry_after_seconds is not None,
+                    reason=error.reason,
+                )
         failpoint("batch.written")
-        return await self._entry(planned, batch, asked, judged)
+        return await self._entry(planned, batch, asked, judged, old)
 
-    def _asked(self, turns: Sequence[Evidence]) -> Batch:
-        return Batch(
-            turns=tuple(turns),
-            blocks=self._blocks_for(turns),
-            topics=tuple(self._shelf.index.abouts(_SHOWN_TOPICS)),
+    async def _asked(
+        self, planned: Planned, turns: Sequence[Evidence], old: frozenset[str]
+    ) -> Batch | None:
+        """Returns what the writer is shown; None if it may not see the turns any more."""
+        kept_in = frozenset[str]()
+        if self.asking.keeps_apart and not planned.local:
+            kept_in = await self._store.read(local_sessions)
+            keys = [turn.key for turn in turns]
+            if kept_in and await self._any_local(keys):
+                return None
+        return await anyio.to_thread.run_sync(
+            lambda: self._surroundings.around(turns, hidden=old, kept_in=kept_in)
         )
 
-    async def _answer(self, asked: Batch) -> Answer:
-        try:
-            return await self._writer.write(asked)
-        except TurnmarkError:
-            raise
-        except Exception as error:  # a writer's own bug must not end the daemon
-            log.exception("writer_broke", writer=self._writer.name)
-            raise WriterFailed(f"{type(error).__name__} in the writer") from error
+    async def _any_local(self, turns: Sequence[int]) -> bool:
+        return bool(await self._store.read(lambda db: local_turns(db, turns)))
 
-    async def _repaired(
-        self,
-        repair: Callable[..., Awaitable[Answer]],
-        asked: Batch,
-        answer: Edits,
-        judged: Validated,
-    ) -> Answer:
-        reasons = [rejection.reason for rejection in judged.rejections]
-        try:
-            return await repair(asked, answer, reasons)
-        except TurnmarkError:
-            raise
-        except Exception as error:  # as above
-            log.exception("writer_broke", writer=self._writer.name)
-            raise WriterFailed(f"{type(error).__name__} in the writer") from error
-
-    async def _judge(self, planned: Planned, asked: Batch, answer: Answer) -> Validated | Nothing:
-        """Validates an answer; one that is rejected goes back once with the reasons."""
+    async def _judge(self, planned: Planned, asked: Batch) -> Validated | Nothing:
+        """Asks and validates; an answer that is rejected goes back once with the reasons."""
+        answer = await self.asking.write(asked, local=planned.local)
         if isinstance(answer, Nothing):
             return answer
         judged = await self._validate(planned, asked, answer)
-        repair = getattr(self._writer, "repair", None)
-        if judged.rejections and repair is not None:
-            again = await self._repaired(repair, asked, answer, judged)
-            return (
-                again if isinstance(again, Nothing) else await self._validate(planned, asked, again)
-            )
-        return judged
+        if not judged.rejections:
+            return judged
+        reasons = [rejection.reason for rejection in judged.rejections]
+        again = await self.asking.repair(asked, answer, reasons, local=planned.local)
+        if again is None or isinstance(again, Nothing):
+            return judged if again is None else again
+        return await self._validate(planned, asked, again)
 
     async def _validate(self, planned: Planned, asked: Batch, answer: Edits) -> Validated:
         def run(db: apsw.Connection) -> Validated:
@@ -289,6 +224,7 @@ class Writing:
                 block=self._shelf.shown,
                 by_person=self._shelf.by_person,
                 on_sibling=lambda cites: on_sibling(db, planned.live.tip, self._turns_of(cites)),
+                witnesses=Witnesses(asked.turns, self._shelf.index.turn),
             )
             return validate(answer.edits, asked, relations=relations)
 
@@ -299,7 +235,12 @@ class Writing:
         return [(turn.namespace, turn.id) for turn in found if turn is not None]
 
     async def _entry(
-        self, planned: Planned, batch: int, asked: Batch, judged: Validated | Nothing
+        self,
+        planned: Planned,
+        batch: int,
+        asked: Batch,
+        judged: Validated | Nothing,
+        old: frozenset[str],
     ) -> Outcome | _Entry:
         if isinstance(judged, Nothing):
             return Outcome(nothing=True, reason=judged.reason)
@@ -313,7 +254,8 @@ class Writing:
         if not standing:
             return _empty(judged)
         name = "/".join([self._shelf.workspace.id, *(turn.label for turn in asked.turns)])
-        work = Work(name=name, edits=standing)
+        edits = await self._rewriting.succeeded(old, asked.turns, standing)
+        work = Work(name=name, edits=edits)
         return _Entry(BatchWork(batch=batch, work=work, turns=len(planned.turns)))
 
     def _refs_cited(self, asked: Batch, edits: Sequence[Edit]) -> dict[str, TurnRef]:
@@ -338,19 +280,7 @@ class Writing:
         if fallen:
             fallen = await self._store.write(lambda tx: _leave_out_fallen(tx, batch, cited))
         gone = {label for label, ref in refs.items() if ref in fallen}
-        return tuple(
-            edit for edit in edits if not _cites(edit) or not gone.issuperset(_cites(edit))
-        )
-
-    def _blocks_for(self, turns: Sequence[Evidence]) -> tuple[ShownBlock, ...]:
-        """Returns the blocks that the turns may concern, best first, a bounded number."""
-        found: dict[str, float] = {}
-        for turn in turns:
-            terms = query_of(turn.text[:_QUERY_CHARACTERS]).terms
-            for one in self._shelf.index.search_blocks(terms, _SHOWN_PER_TURN, Filters()):
-                found[one.ref] = max(found.get(one.ref, 0.0), one.score)
-        best = sorted(found, key=lambda ref: (-found[ref], ref))[:_SHOWN_BLOCKS]
-        return tuple(self._shelf.all_shown(best))
+        return kept_edits(edits, lambda edit: not _cites(edit) or not gone.issuperset(_cites(edit)))
 
     async def _join_install(self, entry: _Entry) -> Outcome:
         """Waits until the batch's work is installed; whoever comes first installs for all."""

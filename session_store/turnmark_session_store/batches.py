@@ -15,7 +15,12 @@ import msgspec
 
 from turnmark_events.errors import Busy
 from turnmark_events.types import TurnsWritten
-from turnmark_session_store.marks import settle, workspace_revision
+from turnmark_session_store.marks import (
+    note_rewritten,
+    parked_for,
+    settle,
+    workspace_revision,
+)
 from turnmark_session_store.model import MarkOutcome
 from turnmark_session_store.queries import rows_of
 from turnmark_session_store.transaction import Transaction
@@ -176,6 +181,7 @@ def close_batch(tx: Transaction, result: BatchResult) -> list[int]:
     revision = workspace_revision(tx.db, workspace)
     turns = turns_of(tx.db, result.batch)
     _park_restored(tx, workspace, turns)
+    again = parked_for(tx, workspace, turns, "rewrite")
     settled = settle(
         tx,
         workspace,
@@ -185,6 +191,8 @@ def close_batch(tx: Transaction, result: BatchResult) -> list[int]:
         revision=revision,
         reason=result.reason,
     )
+    if again:
+        note_rewritten(tx, workspace, again)
     _forget_failures(tx, workspace, settled)
     _end(tx, result.batch)
     if settled:

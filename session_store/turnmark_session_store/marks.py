@@ -18,6 +18,9 @@ ParkReason = Literal["failed", "lost", "restored", "rewrite", "backlog", "remove
 DUE_AT_ONCE: frozenset[str] = frozenset({"lost", "restored", "rewrite"})
 """Parked for these reasons, a turn is owed like one that was never settled."""
 
+REWRITTEN = "rewritten"
+"""The reason beside `kept` of a turn that was offered again to another writer and kept by it."""
+
 
 def workspace_key(tx: Transaction, workspace: str) -> int:
     """Returns the integer key of a workspace's id, made if it is new."""
@@ -99,6 +102,40 @@ def park(
     return settle(
         tx, workspace, turns, outcome="parked", writer=writer, revision=revision, reason=reason
     )
+
+
+def offer_again(tx: Transaction, workspace: int, turns: Iterable[int], reason: ParkReason) -> int:
+    """Parks settled turns again, who settled them left in the mark; returns how many.
+
+    Their marks stay marks, so nothing above or below them changes (law 7).
+    """
+    tx.execute(
+        "UPDATE mark SET outcome = 'parked', reason = ?, at_ms = ? WHERE workspace = ?"
+        " AND outcome <> 'parked' AND turn IN (SELECT value FROM json_each(?))",
+        (reason, tx.at_ms, workspace, _json(turns)),
+    )
+    return tx.db.changes()
+
+
+def note_rewritten(tx: Transaction, workspace: int, turns: Iterable[int]) -> None:
+    """Says in the marks of kept turns that this was done once before by another writer."""
+    tx.execute(
+        "UPDATE mark SET reason = ? WHERE workspace = ? AND outcome = 'kept'"
+        " AND turn IN (SELECT value FROM json_each(?))",
+        (REWRITTEN, workspace, _json(turns)),
+    )
+
+
+def parked_for(
+    tx: Transaction, workspace: int, turns: Iterable[int], reason: ParkReason
+) -> list[int]:
+    """Returns those of `turns` that are parked for `reason`."""
+    rows = tx.rows(
+        "SELECT mark.turn FROM json_each(?) AS asked JOIN mark ON mark.turn = asked.value"
+        " WHERE workspace = ? AND outcome = 'parked' AND reason = ?",
+        (_json(turns), workspace, reason),
+    )
+    return [turn for (turn,) in rows]
 
 
 def park_settled_after(tx: Transaction, workspace: int, revision: int, reason: ParkReason) -> int:
