@@ -18,18 +18,16 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from turnmark.config_table import Table
 from turnmark.toml_lines import KeyPath, line_of, show_path
+from turnmark.writer_table import WriterTable
 from turnmark_events.errors import Refused
 
 MemoryMode = Literal["on", "local", "off"]
 RecallScope = Literal["all", "project"]
-WriterKind = Literal["builtin", "openai", "anthropic", "command"]
 
 # A longer silence than a year is a slip of the pen; it also keeps deadlines inside datetime.
 _LONGEST_IDLE_MINUTES = 366 * 24 * 60
-_LONGEST_TIMEOUT_SECONDS = 24 * 60 * 60
-# Writers that this version can run; the others are known words, refused with a sentence.
-_WRITERS_HERE: tuple[WriterKind, ...] = ("builtin",)
 _CLOCK = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
 _TOML_NAMES = {
     "object": "a table",
@@ -46,11 +44,7 @@ class ConfigRefused(Refused):
     """The configuration can't be used; `facts` hold `file`, `line` and `key`."""
 
 
-class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    pass
-
-
-class MemoryTable(_Table, frozen=True, kw_only=True):
+class MemoryTable(Table, frozen=True, kw_only=True):
     """`[memory]`: when a branch is written, how large the core page is, when the night runs."""
 
     trigger_tokens: Annotated[int, Meta(ge=1)] = 16_000
@@ -64,19 +58,7 @@ class MemoryTable(_Table, frozen=True, kw_only=True):
         return None if self.nightly == "off" else time.fromisoformat(self.nightly)
 
 
-class WriterTable(_Table, frozen=True, kw_only=True):
-    """`[writer]`: what distils turns into blocks; `daily_tokens` 0 means no limit."""
-
-    kind: WriterKind = "builtin"
-    model: str = ""
-    base_url: str = ""
-    api_key_env: str = ""
-    command: tuple[str, ...] = ()
-    timeout_seconds: Annotated[float, Meta(gt=0, le=_LONGEST_TIMEOUT_SECONDS)] = 120.0
-    daily_tokens: Annotated[int, Meta(ge=0)] = 0
-
-
-class TranscriptsTable(_Table, frozen=True, kw_only=True, rename={"claude_code": "claude-code"}):
+class TranscriptsTable(Table, frozen=True, kw_only=True, rename={"claude_code": "claude-code"}):
     """`[transcripts]`: each agent's files, `auto`, `off` or a directory."""
 
     backlog: Literal["hold", "write"] = "hold"
@@ -101,13 +83,13 @@ class TranscriptsTable(_Table, frozen=True, kw_only=True, rename={"claude_code":
         }
 
 
-class PrivacyTable(_Table, frozen=True, kw_only=True):
+class PrivacyTable(Table, frozen=True, kw_only=True):
     """`[privacy]`: where secrets are masked, in the store or only at the exits."""
 
     mask: Literal["store", "exits"] = "store"
 
 
-class RuleMatch(_Table, frozen=True, kw_only=True):
+class RuleMatch(Table, frozen=True, kw_only=True):
     """What a rule is about; what is left out matches everything."""
 
     agent: str | None = None
@@ -115,7 +97,7 @@ class RuleMatch(_Table, frozen=True, kw_only=True):
     session: str | None = None
 
 
-class Rule(_Table, frozen=True, kw_only=True):
+class Rule(Table, frozen=True, kw_only=True):
     """One `[[rules]]`: what is left out says nothing about it."""
 
     match: RuleMatch
@@ -123,7 +105,7 @@ class Rule(_Table, frozen=True, kw_only=True):
     recall: RecallScope | None = None
 
 
-class Config(_Table, frozen=True, kw_only=True):
+class Config(Table, frozen=True, kw_only=True):
     """The whole file; every table and key may be left out."""
 
     state_dir: str | None = None
@@ -259,7 +241,7 @@ def _explain(message: str) -> tuple[KeyPath, str]:
 
 
 def _nearest(key: str) -> str:
-    tables = _Table.__subclasses__()
+    tables = Table.__subclasses__()
     known = [field.encode_name for table in tables for field in msgspec.structs.fields(table)]
     matches = difflib.get_close_matches(key, known, n=1)
     return f"; did you mean {matches[0]}?" if matches else ""
@@ -270,9 +252,7 @@ def _problems(config: Config) -> list[tuple[KeyPath, str]]:
     problems: list[tuple[KeyPath, str]] = []
     if config.memory.nightly != "off" and not _CLOCK.fullmatch(config.memory.nightly):
         problems.append((("memory", "nightly"), 'must be a time as "03:00", or "off"'))
-    if config.writer.kind not in _WRITERS_HERE:
-        problem = f'= "{config.writer.kind}" is not in this version; use "builtin"'
-        problems.append((("writer", "kind"), problem))
+    problems.extend(config.writer.problems())
     problems.extend(
         (("transcripts", agent), 'must be "auto", "off", a full path or begin with ~/')
         for agent, place in config.transcripts.places().items()

@@ -7,6 +7,7 @@ last: whoever can connect is served. The end goes the other way.
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -21,6 +22,7 @@ import structlog
 from turnmark.config import Settings
 from turnmark.methods import Api, method_table
 from turnmark.notify import Notifier
+from turnmark.places import writer_dirs
 from turnmark.rpc.server import Server
 from turnmark.rpc.socket_path import check_socket_path
 from turnmark.transcripts import Transcripts
@@ -29,6 +31,7 @@ from turnmark_events.bus import Bus
 from turnmark_events.errors import Unavailable
 from turnmark_events.types import Event
 from turnmark_memory import Memory, MemorySettings
+from turnmark_memory.models.registry import Models, make_models
 from turnmark_memory.planning import Look
 from turnmark_memory.tokens import TokenCounter, load_counter
 from turnmark_memory.writers.registry import make_writer
@@ -176,10 +179,11 @@ async def _open_memory(
     settings: Settings, store: SessionStore, counter: TokenCounter
 ) -> AsyncGenerator[Memory, None]:
     config = settings.config
+    models = _models(settings)
     memory = await Memory.open(
         store,
         settings.workspace,
-        make_writer(config.writer.kind),
+        make_writer(config.writer.kind, models.write, count=counter.count),
         MemorySettings(
             trigger_tokens=config.memory.trigger_tokens,
             core_tokens=config.memory.core_tokens,
@@ -194,6 +198,18 @@ async def _open_memory(
     finally:
         memory.close()
         log.info("memory_closed")
+
+
+def _models(settings: Settings) -> Models:
+    """Returns the models that the configuration names; none of them is asked before it is due."""
+    writer = settings.config.writer
+    return make_models(
+        write=writer.model_for("write"),
+        tidy=writer.model_for("tidy"),
+        select=writer.model_for("select"),
+        directory=writer_dirs(settings.state)[0],
+        environ=dict(os.environ),
+    )
 
 
 @asynccontextmanager

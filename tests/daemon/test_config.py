@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import time
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from turnmark.config import (
     decode_config,
     load_config,
 )
+from turnmark_memory.models.settings import ModelSettings
 
 FILE = Path("config.toml")
 
@@ -166,13 +168,117 @@ def test_refuses_what_is_out_of_range(table: str, setting: str) -> None:
     assert error.facts["key"] == f"{table}.{setting.split(maxsplit=1)[0]}"
 
 
-@pytest.mark.parametrize("kind", ["openai", "anthropic", "command"])
-def test_says_that_a_writer_is_not_in_this_version(kind: str) -> None:
-    """A writer that the interface knows and this version lacks gets a sentence of its own."""
-    error = refusal_of(f'[writer]\nkind = "{kind}"\n')
-    assert error.message == (
-        f'config.toml:2: writer.kind = "{kind}" is not in this version; use "builtin"'
+def test_a_writer_needs_what_its_kind_asks() -> None:
+    """A kind alone says too little; the message names the key and says what belongs there."""
+    assert refusal_of('[writer]\nkind = "openai"\n').message == (
+        'config.toml:1: writer.model must name a model for kind = "openai"'
     )
+    assert refusal_of('[writer]\n\nkind = "command"\ncommand = []\n').message == (
+        'config.toml:4: writer.command must name a program for kind = "command": ["claude", "-p"]'
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "problem"),
+    [
+        ('model = " "', 'must name a model for kind = "openai"'),
+        ('base_url = "localhost:11434/v1"', "must be an address"),
+        ('base_url = "ftp://host/v1"', "must be an address"),
+        ('base_url = "http:///v1"', "must be an address"),
+        ('base_url = "http://host:port/v1"', "must be an address"),
+        ('base_url = "http://me:secret@host/v1"', "must be an address"),
+        ('api_key_env = "sk-123"', "must be the name of a variable or systemd credential"),
+        ("daily_tokens = 1.5", "is wrong"),
+        ("temperature = 0", "is not a key that turnmark knows"),
+    ],
+)
+@pytest.mark.parametrize("table", ["writer", "writer.tidy", "writer.select"])
+def test_refuses_what_no_model_can_be_asked_with(table: str, setting: str, problem: str) -> None:
+    """An address without a scheme, a key in place of its name: at their line, before a start."""
+    if table != "writer" and "daily_tokens" in setting:
+        problem = "is not a key that turnmark knows"
+    kept = {"kind": '"openai"', "model": '"m"'}
+    kept.pop(setting.split(maxsplit=1)[0], None)
+    lines = [f"[{table}]", *(f"{key} = {value}" for key, value in kept.items()), setting]
+    error = refusal_of("\n".join(lines))
+    assert error.facts["key"] == f"{table}.{setting.split(maxsplit=1)[0]}"
+    assert error.facts["line"] == len(lines)
+    assert problem in error.message
+
+
+@pytest.mark.parametrize(
+    "command", ['["claude", "-p"]', '["/opt/llm"]', '["模型", "--json"]', '["llm", "-m", ""]']
+)
+def test_takes_a_program_by_name_or_by_path(command: str) -> None:
+    """A program on the PATH and one with a full path are writers; a relative path is not."""
+    config = decode_config(f'[writer]\nkind = "command"\ncommand = {command}\n', FILE)
+    found = config.writer.model_for("write")
+    assert found is not None
+    assert (found.kind, found.command) == ("command", config.writer.command)
+    relative = refusal_of('[writer]\nkind = "command"\ncommand = ["./llm"]\n')
+    assert relative.facts["key"] == "writer.command"
+
+
+def test_a_task_takes_what_it_leaves_out_from_the_writer() -> None:
+    """`[writer.select]` with a model alone is the writer's endpoint with another model."""
+    writer = decode_config(
+        """\
+[writer]
+kind = "openai"
+model = "qwen3-32b"
+base_url = "http://localhost:8000/v1"
+api_key_env = "KEY"
+timeout_seconds = 300
+[writer.select]
+model = "qwen3-4b"
+timeout_seconds = 5
+""",
+        FILE,
+    ).writer
+    large = ModelSettings(
+        table="writer",
+        kind="openai",
+        model="qwen3-32b",
+        base_url="http://localhost:8000/v1",
+        api_key_env="KEY",
+        timeout_seconds=300,
+    )
+    assert writer.model_for("write") == writer.model_for("tidy") == large
+    assert writer.model_for("select") == msgspec.structs.replace(
+        large, table="writer.select", model="qwen3-4b", timeout_seconds=5
+    )
+
+
+def test_a_task_with_a_kind_stands_alone() -> None:
+    """Another API takes neither address nor key of the writer; `builtin` asks no model."""
+    writer = decode_config(
+        """\
+[writer]
+kind = "openai"
+model = "qwen3-32b"
+base_url = "http://localhost:8000/v1"
+api_key_env = "KEY"
+[writer.tidy]
+kind = "anthropic"
+model = "claude"
+[writer.select]
+kind = "builtin"
+""",
+        FILE,
+    ).writer
+    assert writer.model_for("tidy") == ModelSettings(
+        table="writer.tidy", kind="anthropic", model="claude"
+    )
+    assert writer.model_for("select") is None
+
+
+def test_the_builtin_writer_asks_no_model() -> None:
+    """Without a `[writer]` there is no model for any task, and a task may still have its own."""
+    assert [Config().writer.model_for(task) for task in ("write", "tidy", "select")] == [None] * 3
+    text = '[writer.tidy]\nkind = "openai"\nmodel = "m"\n'
+    writer = decode_config(text, FILE).writer
+    assert writer.model_for("write") is None
+    assert writer.model_for("tidy") is not None
 
 
 @pytest.mark.parametrize(
