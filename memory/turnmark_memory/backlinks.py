@@ -20,7 +20,7 @@ import msgspec
 from turnmark_memory.apply import BlockChange, change_of
 from turnmark_memory.labels import BLOCK_PATTERN
 from turnmark_memory.pins import embedded_topic
-from turnmark_memory.topic import Block, Raw, Segment, Topic
+from turnmark_memory.topic import Block, Embed, Raw, Segment, Topic
 from turnmark_memory.topic_format import parse, parse_text
 from turnmark_memory.topic_path import topic_file
 
@@ -93,6 +93,22 @@ def mend_links(
             every = (change_of(topic, mended, name, block) for block in [*ids, *pins])
             found += [change for change in every if change is not None]
     return Mended(topics=topics, changes=tuple(found))
+
+
+def relinked(topic: Topic, name: str, place_of: Callable[[str], Place | None]) -> Topic | None:
+    """Returns the topic `name` with its links to blocks put right; None if they are.
+
+    Embeds and blocks of writers are looked at, what a person wrote is not. `place_of` says where a
+    block is, by id or alias; a link to one that is nowhere stays as it is.
+    """
+    parts: list[str] = []
+    for part in topic.segments:
+        is_ours = isinstance(part, Embed) or (isinstance(part, Block) and part.origin == "writer")
+        found = {block: place_of(block) for block in links_in(part)} if is_ours else {}
+        places = {block: place for block, place in found.items() if place is not None}
+        parts.append(_followed(part.raw, name, name, places) if places else part.raw)
+    text = "".join(parts)
+    return None if text == "".join(part.raw for part in topic.segments) else parse_text(text)
 
 
 def _is_embed(change: BlockChange) -> bool:

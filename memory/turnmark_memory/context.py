@@ -7,7 +7,7 @@ an appended turn, so that memory never becomes evidence for itself. Nothing insi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import anyio.to_thread
 import msgspec
@@ -46,11 +46,16 @@ class Context:
     """Packs memory into a budget."""
 
     def __init__(
-        self, recall: Recall, read_core: Callable[[], str], count_tokens: Callable[[str], int]
+        self,
+        recall: Recall,
+        read_core: Callable[[], str],
+        count_tokens: Callable[[str], int],
+        note_uses: Callable[[Iterable[str]], None] = lambda _blocks: None,
     ) -> None:
         self._recall = recall
         self._read_core = read_core
         self._count_tokens = count_tokens
+        self._note_uses = note_uses
 
     async def context(self, request: ContextRequest) -> ContextAnswer:
         """Returns the core and what memory says about `query`, within the budget.
@@ -65,11 +70,18 @@ class Context:
             )
             hits = (await self._recall.recall(asked)).hits
         budget = request.budget_tokens or DEFAULT_BUDGET_TOKENS
-        return await anyio.to_thread.run_sync(
+        answer = await anyio.to_thread.run_sync(
             lambda: pack(
                 self._read_core() if request.core else "", hits, budget, self._count_tokens
             )
         )
+        self._note_uses(_used(answer.text, hits))
+        return answer
+
+
+def _used(text: str, hits: Iterable[Hit]) -> Iterator[str]:
+    """Yields the blocks among the hits whose words the reader is given, by the core or as hits."""
+    return (hit.ref for hit in hits if hit.kind == "block" and escape(hit.text.strip()) in text)
 
 
 def pack(

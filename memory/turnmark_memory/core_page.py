@@ -8,8 +8,7 @@ give equal bytes. Promotion arranges embeds below the automatic line and touches
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -41,6 +40,16 @@ class CorePage(msgspec.Struct, frozen=True, kw_only=True):
     blocks: tuple[str, ...]
     left_out: tuple[str, ...]
     missing: tuple[str, ...] = ()
+
+
+class CoreAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """`memory.core`'s answer; `counter` names what counted the tokens."""
+
+    text: str
+    tokens: int
+    counter: str
+    blocks: tuple[str, ...]
+    left_out: tuple[str, ...]
 
 
 class _Unit(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,28 +192,3 @@ def _without_embeds(segments: Sequence[Segment], newline: str) -> str:
             kept.append(part.raw)
     text = "".join(kept)
     return text if text.strip() else ""
-
-
-class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A block that could go on the core page; `latest` is the time of its newest source."""
-
-    topic: str
-    block: str
-    latest: datetime
-
-
-def select_automatic(blocks: Iterable[Candidate], limit: int) -> tuple[tuple[str, str], ...]:
-    """Returns at most `limit` (topic, block) for `arrange`: people and projects first, then newest.
-
-    Ties are broken by topic and id, so equal input gives an equal page.
-    """
-    ranked = sorted(
-        blocks,
-        key=lambda one: (
-            not one.topic.startswith(("people/", "projects/")),
-            -one.latest.timestamp(),
-            one.topic,
-            one.block,
-        ),
-    )
-    return tuple((one.topic, one.block) for one in ranked[:limit])

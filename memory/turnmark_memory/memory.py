@@ -19,21 +19,24 @@ import msgspec
 import structlog
 
 from turnmark_events.bus import Bus
-from turnmark_events.errors import Refused, TurnmarkError
-from turnmark_events.types import NightDone
+from turnmark_events.errors import Refused
 from turnmark_memory.archive import Archive
 from turnmark_memory.asking import Asking
 from turnmark_memory.bases import Bases, Problem
 from turnmark_memory.breaker import Breaker
 from turnmark_memory.citing import Citing
 from turnmark_memory.context import Context, ContextAnswer
+from turnmark_memory.core_page import CoreAnswer
 from turnmark_memory.editing import Edited, Editing
 from turnmark_memory.flushing import FlushAnswer, flush_answer, look_of
 from turnmark_memory.forgetting import ForgetPlan, Forgetting, Forgot
 from turnmark_memory.index import Index
 from turnmark_memory.index_file import DamagedIndex
 from turnmark_memory.install import CORE_PAGE, Installer
+from turnmark_memory.models.model import Model
 from turnmark_memory.night import NightClock, next_due
+from turnmark_memory.night_work import NightWork
+from turnmark_memory.organizing import Organized, Organizing
 from turnmark_memory.owing import OwedPage, owed_page
 from turnmark_memory.planning import Look, left_of, owed_now
 from turnmark_memory.quiet import QuietEdits
@@ -61,6 +64,7 @@ from turnmark_memory.showing import Shown, show
 from turnmark_memory.taking_back import TakingBack
 from turnmark_memory.topic_listing import TopicList, list_topics
 from turnmark_memory.undoing import Undoing, Undone
+from turnmark_memory.uses import Uses
 from turnmark_memory.whereabouts import note_place
 from turnmark_memory.worker import Worker
 from turnmark_memory.workspace import (
@@ -76,7 +80,6 @@ from turnmark_session_store import SessionStore
 from turnmark_session_store.batches import take_over
 from turnmark_session_store.failpoints import failpoint
 from turnmark_session_store.marks import park_settled_after, workspace_key, workspace_revision
-from turnmark_session_store.queries import value_of
 from turnmark_session_store.requests import SessionRef
 from turnmark_session_store.transaction import Transaction
 
@@ -99,26 +102,6 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     mask_on_exit: bool = False
 
 
-class CoreAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`memory.core`'s answer; `counter` names what counted the tokens."""
-
-    text: str
-    tokens: int
-    counter: str
-    blocks: tuple[str, ...]
-    left_out: tuple[str, ...]
-
-
-class Organized(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`memory.organize`'s answer; `changed` counts the blocks that the night changed."""
-
-    date: str
-    changed: int
-    core: CoreAnswer
-    owed: int
-    held: dict[str, Any] | None = None
-
-
 class Memory:
     """One workspace at work; made by `Memory.open`, closed by `close`.
 
@@ -135,6 +118,7 @@ class Memory:
         settings: MemorySettings,
         count: Callable[[str], int],
         counter: str,
+        tidier: Model | None = None,
     ) -> None:
         self._store = store
         self._shelf = shelf
@@ -156,7 +140,8 @@ class Memory:
             store, self._writing, self._taking_back, key, trigger_tokens=settings.trigger_tokens
         )
         self._recall = Recall(shelf.index, StoreRelations(store), count)
-        self._context = Context(self._recall, self._read_core, count)
+        self._uses = Uses(shelf.workspace.tree)
+        self._context = Context(self._recall, self._read_core, count, self._uses.note)
         citing = Citing(store, shelf, mask_on_exit=settings.mask_on_exit)
         self._editing = Editing(shelf, self.installer, citing)
         self._remembering = Remembering(store, shelf, key, self._editing, citing)
@@ -167,7 +152,16 @@ class Memory:
         self._edits = QuietEdits(self.installer, shelf.workspace.root)
         self.before_night: list[Callable[[], Awaitable[None]]] = []
         self._night: NightClock | None = None
-        self._organizing = anyio.Lock()
+        self._organizing = Organizing(
+            store,
+            shelf,
+            self.installer,
+            key,
+            NightWork(store, shelf, self.installer, uses=self._uses, count=count, model=tidier),
+            finish_owed=self._finish_owed,
+            core=self._core_answer,
+            owed=self._count_owed,
+        )
         self._tasks: anyio.abc.TaskGroup | None = None
         self._twin: str | None = None
 
@@ -181,6 +175,7 @@ class Memory:
         *,
         count: Callable[[str], int],
         counter: str,
+        tidier: Model | None = None,
     ) -> Memory:
         """Returns the memory of the workspace at `root`, whole and trusted.
 
@@ -196,7 +191,7 @@ class Memory:
         try:
             name = str(shelf.workspace.id)
             key = await store.write(lambda tx: workspace_key(tx, name))
-            memory = cls(store, shelf, key, writer, settings, count, counter)
+            memory = cls(store, shelf, key, writer, settings, count, counter, tidier)
             await memory._take_up()
         except BaseException:
             _close_shelf(shelf)
@@ -209,6 +204,7 @@ class Memory:
         failpoint("start.taken_over")
         await self.installer.roll_forward(installs)
         failpoint("start.rolled_forward")
+        await self._organizing.load()
         await self._check_revision()
         await self._look_for_a_twin()
         await self._store.write(lambda tx: _offer_to_new_writer(tx, self.key, self._writer.name))
@@ -232,7 +228,7 @@ class Memory:
 
     async def _begin_nights(self) -> None:
         """Lets a new workspace begin with the next night: it has missed none."""
-        if self._settings.nightly is None or await self._last_night() is not None:
+        if self._settings.nightly is None or await self._organizing.last_night() is not None:
             return
         day, due = next_due(datetime.now(UTC), None, self._settings.nightly)
         begun = day if due <= datetime.now(UTC) else day - timedelta(days=1)
@@ -272,9 +268,12 @@ class Memory:
             self._tasks = tasks
             await tasks.start(self._run_worker, bus)
             tasks.start_soon(self._edits.run)
+            tasks.start_soon(self._uses.run)
             if self._settings.nightly is not None:
                 self._night = NightClock(
-                    self._settings.nightly, last_done=self._last_night, night=self._run_night
+                    self._settings.nightly,
+                    last_done=self._organizing.last_night,
+                    night=self._run_night,
                 )
                 tasks.start_soon(self._night.run)
             task_status.started()
@@ -284,6 +283,7 @@ class Memory:
 
     def close(self) -> None:
         """Closes index, archive and workspace; nothing may be running any more."""
+        self._uses.write()
         _close_shelf(self._shelf)
 
     @property
@@ -302,6 +302,9 @@ class Memory:
     async def core(self, asked: CoreRequest) -> CoreAnswer:
         """Returns the core page as it was rendered last."""
         del asked
+        return self._core_answer()
+
+    def _core_answer(self) -> CoreAnswer:
         page = self.installer.core
         return CoreAnswer(
             text=page.text,
@@ -334,7 +337,10 @@ class Memory:
 
     async def show(self, asked: ShowRequest) -> Shown:
         """Returns a block, a source, a topic or a turn with its provenance."""
-        return await self._over_index(lambda: show(self._store, self._shelf, asked.ref))
+        shown = await self._over_index(lambda: show(self._store, self._shelf, asked.ref))
+        if shown.kind == "block":
+            self._uses.note([shown.ref])
+        return shown
 
     async def _over_index(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Asks the index; one that turns out to be damaged is built anew, once, and asked again."""
@@ -398,72 +404,26 @@ class Memory:
     async def organize(
         self, asked: OrganizeRequest, progress: Progress = lambda _done, _total, _what: None
     ) -> Organized:
-        """Runs the night now, for today's date; without `wait` it answers how things are now."""
-        if asked.uncited or asked.approve or asked.discard:
-            raise Refused(
-                "nothing is held in this version; run organize without uncited, approve and discard"
-            )
-        day = datetime.now().astimezone().date()
-        if asked.wait or self._tasks is None:
-            return await self._organize(day, progress)
-        self._tasks.start_soon(self._organize_later, day)
-        return await self._organized(day)
-
-    async def _organize_later(self, day: date) -> None:
-        try:
-            await self._organize(day)
-        except TurnmarkError as error:
-            log.warning("organize_failed", date=day.isoformat(), reason=error.message)
+        """Runs the night now, or decides about what it held; see `organizing.Organizing`."""
+        return await self._organizing.organize(asked, progress, self._tasks)
 
     async def _run_night(self, day: date) -> None:
-        await self._organize(day)
+        await self._organizing.night(day)
 
-    async def _organize(
-        self, day: date, progress: Progress = lambda _done, _total, _what: None
-    ) -> Organized:
-        """Writes what is owed, then rebuilds the core page; once for each local date."""
-        async with self._organizing:
-            for looks_again in self.before_night:
-                await looks_again()
-            await self._edits.rescan()
-            look, due = await self._snapshot(
-                Look(moved=None, whole=None, reasons=_FAILED, at_once=True)
-            )
-            await self.worker.flush(
-                look, lambda turns: progress(turns, max(turns, due.turns), "turns written")
-            )
-            failpoint("night.flushed")
-            await self.installer.rebuild_timeline(whole=True)
-            await self.installer.rebuild_core()
-            failpoint("night.rendered")
-
-            def say(tx: Transaction) -> None:
-                tx.execute(
-                    "UPDATE workspace SET last_night = ? WHERE id = ?", (day.isoformat(), self.key)
-                )
-                facts: dict[str, Any] = {
-                    "workspace": self.workspace,
-                    "date": day.isoformat(),
-                    "revision": workspace_revision(tx.db, self.key),
-                    "held": [],
-                }
-                tx.record(NightDone, facts)
-
-            await self._store.write(say)
-            failpoint("night.said")
-        return await self._organized(day)
-
-    async def _organized(self, day: date) -> Organized:
-        owed = await self.owed(OwedRequest())
-        return Organized(
-            date=day.isoformat(), changed=0, core=await self.core(CoreRequest()), owed=owed.turns
+    async def _finish_owed(self, progress: Progress) -> None:
+        """Looks at what may have been missed (law 10), then writes what is owed."""
+        for looks_again in self.before_night:
+            await looks_again()
+        await self._edits.rescan()
+        look, due = await self._snapshot(
+            Look(moved=None, whole=None, reasons=_FAILED, at_once=True)
+        )
+        await self.worker.flush(
+            look, lambda turns: progress(turns, max(turns, due.turns), "turns written")
         )
 
-    async def _last_night(self) -> date | None:
-        found = await self._store.read(
-            lambda db: value_of(db, "SELECT last_night FROM workspace WHERE id = ?", (self.key,))
-        )
-        return None if found is None else date.fromisoformat(found)
+    async def _count_owed(self) -> int:
+        return (await self.owed(OwedRequest())).turns
 
     async def forget(self, asked: ForgetRequest) -> ForgetPlan | Forgot:
         """Says what would be erased, or erases it; see `forgetting.Forgetting`."""
@@ -513,6 +473,7 @@ class Memory:
             "problems": self.problems(),
             "next_night": None if night is None else night.astimezone(UTC),
             **self.worker.statistics(),
+            **self._organizing.statistics(),
         }
 
     def _read_core(self) -> str:

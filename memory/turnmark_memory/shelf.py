@@ -17,6 +17,7 @@ from turnmark_memory.archive import Archive, ArchivedTurn, SourceLine
 from turnmark_memory.backlinks import links_of
 from turnmark_memory.bases import Bases
 from turnmark_memory.footnotes import definition
+from turnmark_memory.holding import Holding
 from turnmark_memory.index import Index
 from turnmark_memory.index_schema import BlockDoc, TopicDoc, TurnDoc
 from turnmark_memory.model import Evidence, ShownBlock
@@ -45,6 +46,7 @@ class Shelf:
         self.archive = archive
         self.index = index
         self.bases = bases or Bases.open(workspace.root / BASES_FILE)
+        self.holding = Holding(workspace.tree)
         self._count = count
         self._stale_days: set[int] = set()
 

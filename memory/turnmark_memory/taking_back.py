@@ -231,6 +231,7 @@ class TakingBack:
     def _scrub(self, labels: Sequence[str], blocks: Collection[str]) -> None:
         self._scrub_records(labels, blocks)
         self._shelf.bases.scrub([*labels, *blocks])
+        self._shelf.holding.scrub([*labels, *blocks])
         self._shelf.archive.forget(labels)
         failpoint("erase.archived")
         self._shelf.forget(labels)

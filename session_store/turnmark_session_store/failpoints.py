@@ -25,8 +25,11 @@ The names, in the order of a turn's way:
 - `forget.taken_out`: the blocks that don't go with their turns are gone, the turns are not yet;
 - `remember.appended`, `remember.archived`: a fact that belongs to no conversation is a turn and
   claimed, and stands in `sources/`;
-- `night.flushed`, `night.rendered`, `night.said`: what was owed is written, the core page stands,
-  the date is noted.
+- `night.flushed`, `night.joined`, `night.answered`, `night.tidied`, `night.arranged`: what was owed
+  is written, what says the same is one, a model was asked, its answers are installed, the core page
+  is in order;
+- `night.rendered`, `night.reported`, `night.said`: the core page stands, the report is written, the
+  date is noted; `night.approved`: a held pass is installed and not yet taken off.
 """
 
 from __future__ import annotations

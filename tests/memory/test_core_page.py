@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 from base64 import b64decode
 from collections.abc import Callable
-from datetime import UTC, datetime
 from importlib import resources
 
 import pytest
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from memory.documents import documents
-from turnmark_memory.core_page import Candidate, arrange, render_core, select_automatic
+from turnmark_memory.core_page import arrange, render_core
 from turnmark_memory.topic import AUTOMATIC_LINE, Block
 from turnmark_memory.topic_format import parse, render
 
@@ -182,26 +181,6 @@ def test_arranging_makes_the_topic_and_the_line() -> None:
         f"mine.[^{A}] ^b-0000000a\n\n{AUTOMATIC_LINE}\n\n"
         f"![[people/dana#^b-00000001]]\n\n[^{A}]: x\n"
     )
-
-
-def test_selection_prefers_people_and_projects_then_what_is_new() -> None:
-    """Ties go by name; the limit holds."""
-
-    def one(topic: str, block: str, day: int) -> Candidate:
-        return Candidate(topic=topic, block=block, latest=datetime(2026, 1, day, tzinfo=UTC))
-
-    blocks = [
-        one("subjects/tea", "b-1", 9), one("people/dana", "b-3", 2), one("people/dana", "b-2", 2),
-        one("projects/tax", "b-4", 3),
-    ]  # fmt: skip
-    expected = (
-        ("projects/tax", "b-4"),
-        ("people/dana", "b-2"),
-        ("people/dana", "b-3"),
-        ("subjects/tea", "b-1"),
-    )
-    assert select_automatic(blocks, 9) == expected
-    assert select_automatic(reversed(blocks), 2) == expected[:2]
 
 
 def test_page_shows_bytes_that_are_no_text_as_such() -> None:
