@@ -1,7 +1,8 @@
 """What recall finds, where, and when it says nothing: LoCoMo and the bilingual set.
 
-Run: python benchmarks/recall_quality.py [--locomo FILE] [--half learn|report|all]
-     [--view turns|blocks] [--mode lexical|hybrid] [--keep DIR] [--out FILE] [--json]
+Run: python benchmarks/recall_quality.py [--locomo FILE] [--set bilingual|locomo]
+     [--view turns|blocks] [--half learn|report|all] [--mode lexical|hybrid]
+     [--keep DIR] [--out FILE] [--json]
 
 LoCoMo is read from the reader's own copy (or the variable LOCOMO); without one only the bilingual
 set is asked. `--keep` leaves the memories in a directory, and a later run asks what is there.
@@ -11,6 +12,7 @@ Times are of a whole recall in this process, `peak memory` of this process with 
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import resource
 import sys
@@ -21,6 +23,7 @@ from pathlib import Path
 
 import anyio
 import msgspec
+import structlog
 from recall import bilingual, locomo
 from recall.asking import Answered, ask, foreign
 from recall.built import View, memory_of
@@ -32,6 +35,7 @@ from turnmark_memory.requests import RecallMode
 _FOREIGN = 60
 """Questions about other conversations that each conversation's memory is asked."""
 
+_SETS = ("bilingual", "locomo")
 _VIEWS: tuple[View, ...] = ("turns", "blocks")
 
 
@@ -62,12 +66,14 @@ def peak_mebibytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1_048_576
 
 
-def sets_of(path: str | None) -> list[tuple[str, list[Corpus]]]:
-    """Returns the sets that are there, by name."""
-    found = [("bilingual", [bilingual.read()])]
-    if path:
+def sets_of(wanted: Sequence[str], path: str | None) -> list[tuple[str, list[Corpus]]]:
+    """Returns those of the wanted sets that are there, by name."""
+    found: list[tuple[str, list[Corpus]]] = []
+    if "bilingual" in wanted:
+        found.append(("bilingual", [bilingual.read()]))
+    if "locomo" in wanted and path:
         found.append(("locomo", locomo.read(Path(path))))
-    else:
+    elif "locomo" in wanted:
         said("LoCoMo is not asked: name your copy of locomo10.json with --locomo or LOCOMO.")
     return found
 
@@ -77,7 +83,7 @@ def run(given: argparse.Namespace, place: Path) -> tuple[list[Answered], list[Su
     everything: list[Answered] = []
     summaries: list[Summary] = []
     halves = ["learn", "report", "all"] if given.half == "all" else [given.half]
-    for name, corpora in sets_of(given.locomo):
+    for name, corpora in sets_of(given.set, given.locomo):
         for view in given.view:
             answered = anyio.run(measured, corpora, view, given.mode, given.half, place)
             everything += answered
@@ -88,6 +94,7 @@ def run(given: argparse.Namespace, place: Path) -> tuple[list[Answered], list[Su
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--locomo", default=os.environ.get("LOCOMO"))
+    parser.add_argument("--set", action="append", choices=_SETS)
     parser.add_argument("--half", default="all", choices=("learn", "report", "all"))
     parser.add_argument("--view", action="append", choices=_VIEWS)
     parser.add_argument("--mode", default="lexical", choices=("lexical", "hybrid"))
@@ -95,7 +102,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="one JSON object per question")
     parser.add_argument("--json", action="store_true", help="the summaries as JSON")
     given = parser.parse_args()
-    given.view = given.view or _VIEWS
+    given.set, given.view = given.set or _SETS, given.view or _VIEWS
+    # What memory says of its own work is no result.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     with ExitStack() as stack:
         made = given.keep or stack.enter_context(tempfile.TemporaryDirectory())
         answered, summaries = run(given, Path(made))

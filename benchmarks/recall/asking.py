@@ -14,8 +14,8 @@ from turnmark_memory import Memory, ranking
 from turnmark_memory.requests import RecallMode, RecallRequest
 
 _TIMED_HITS = 10
-_DEEP_HITS = 50
-"""Enough for the rank of the first evidence; how many are asked for changes nothing above."""
+_DEEP_HITS = 100
+"""Enough for the rank of the first evidence and for ten sessions."""
 
 _FLOOR_CONSTANTS = ("FLOOR", "HIT_SHARE")
 

@@ -34,7 +34,7 @@ def score(
     `recall@k` is the share of the evidence among the first `k` turns, `any@k` and `all@k` say
     whether one or every turn of it is there; `first` whether the first hit rests on one of them;
     `mrr` is 1 / the rank of the first one; `session@10` whether one of the evidence's sessions is
-    among those of the first ten turns.
+    among the first ten, a session standing where its first turn stands.
     """
     wanted, turns = set(evidence), laid_out(hits)
     ranks = [rank for rank, turn in enumerate(turns, 1) if turn in wanted]
@@ -49,7 +49,7 @@ def score(
     found["ndcg@10"] = gained / ideal
     found["mrr"] = 1 / ranks[0] if ranks else 0.0
     found["first"] = float(bool(hits) and not wanted.isdisjoint(hits[0]))
-    sessions = {session_of.get(turn) for turn in turns[:_SESSION_DEPTH]}
+    sessions = laid_out([[session_of[turn] for turn in turns]])[:_SESSION_DEPTH]
     found["session@10"] = float(any(session_of[turn] in sessions for turn in wanted))
     return found
 
