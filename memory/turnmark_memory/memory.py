@@ -28,6 +28,8 @@ from turnmark_memory.citing import Citing
 from turnmark_memory.context import Context, ContextAnswer
 from turnmark_memory.core_page import CoreAnswer
 from turnmark_memory.editing import Edited, Editing
+from turnmark_memory.embedding.embedder import Embedder
+from turnmark_memory.embedding.meaning import Meaning
 from turnmark_memory.flushing import FlushAnswer, flush_answer, look_of
 from turnmark_memory.forgetting import ForgetPlan, Forgetting, Forgot
 from turnmark_memory.index import Index
@@ -119,6 +121,7 @@ class Memory:
         count: Callable[[str], int],
         counter: str,
         tidier: Model | None = None,
+        embedder: Embedder | None = None,
     ) -> None:
         self._store = store
         self._shelf = shelf
@@ -139,7 +142,13 @@ class Memory:
         self.worker = Worker(
             store, self._writing, self._taking_back, key, trigger_tokens=settings.trigger_tokens
         )
-        self._recall = Recall(shelf.index, StoreRelations(store), count)
+        self._meaning = Meaning(shelf.index, shelf.vectors, embedder)
+        self._recall = Recall(
+            shelf.index,
+            StoreRelations(store),
+            count,
+            dense=None if embedder is None else self._meaning,
+        )
         self._uses = Uses(shelf.workspace.tree)
         self._context = Context(self._recall, self._read_core, count, self._uses.note)
         citing = Citing(store, shelf, mask_on_exit=settings.mask_on_exit)
@@ -176,6 +185,7 @@ class Memory:
         count: Callable[[str], int],
         counter: str,
         tidier: Model | None = None,
+        embedder: Embedder | None = None,
     ) -> Memory:
         """Returns the memory of the workspace at `root`, whole and trusted.
 
@@ -191,7 +201,7 @@ class Memory:
         try:
             name = str(shelf.workspace.id)
             key = await store.write(lambda tx: workspace_key(tx, name))
-            memory = cls(store, shelf, key, writer, settings, count, counter, tidier)
+            memory = cls(store, shelf, key, writer, settings, count, counter, tidier, embedder)
             await memory._take_up()
         except BaseException:
             _close_shelf(shelf)
@@ -269,6 +279,7 @@ class Memory:
             await tasks.start(self._run_worker, bus)
             tasks.start_soon(self._edits.run)
             tasks.start_soon(self._uses.run)
+            await tasks.start(self._run_meaning)
             if self._settings.nightly is not None:
                 self._night = NightClock(
                     self._settings.nightly,
@@ -280,6 +291,9 @@ class Memory:
 
     async def _run_worker(self, bus: Bus, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         await self.worker.run(bus, task_status=task_status)
+
+    async def _run_meaning(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        await self._meaning.run(task_status=task_status)
 
     def close(self) -> None:
         """Closes index, archive and workspace; nothing may be running any more."""
@@ -472,6 +486,7 @@ class Memory:
             "core_tokens": self.installer.core.tokens,
             "problems": self.problems(),
             "next_night": None if night is None else night.astimezone(UTC),
+            "meaning": self._meaning.status(),
             **self.worker.statistics(),
             **self._organizing.statistics(),
         }
@@ -495,6 +510,7 @@ def _open_shelf(root: Path, count: Callable[[str], int]) -> Shelf:
 
 def _close_shelf(shelf: Shelf) -> None:
     shelf.bases.close()
+    shelf.vectors.close()
     shelf.index.close()
     shelf.archive.close()
     shelf.workspace.close()

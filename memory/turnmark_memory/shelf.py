@@ -16,6 +16,7 @@ from turnmark_events.errors import Refused, Unavailable
 from turnmark_memory.archive import Archive, ArchivedTurn, SourceLine
 from turnmark_memory.backlinks import links_of
 from turnmark_memory.bases import Bases
+from turnmark_memory.embedding.vector_file import FILE_NAME, VectorFile
 from turnmark_memory.footnotes import definition
 from turnmark_memory.holding import Holding
 from turnmark_memory.index import Index
@@ -24,7 +25,7 @@ from turnmark_memory.model import Evidence, ShownBlock
 from turnmark_memory.topic import Block, Topic, block_hash
 from turnmark_memory.topic_format import parse
 from turnmark_memory.topic_path import CORE
-from turnmark_memory.workspace import BASES_FILE, Workspace
+from turnmark_memory.workspace import BASES_FILE, PRIVATE, Workspace
 
 log = structlog.get_logger(__name__)
 
@@ -47,6 +48,7 @@ class Shelf:
         self.index = index
         self.bases = bases or Bases.open(workspace.root / BASES_FILE)
         self.holding = Holding(workspace.tree)
+        self.vectors = VectorFile(workspace.root / PRIVATE / FILE_NAME)
         self._count = count
         self._stale_days: set[int] = set()
 
@@ -183,11 +185,16 @@ class Shelf:
         changed = set(before).symmetric_difference(after)
         self._stale_days.update(row.learnt_us // DAY_US for row in changed)
 
-    def forget(self, labels: Iterable[str]) -> None:
-        """Erases turns from the index and keeps them out; see `Index.forget`."""
+    def forget(self, labels: Iterable[str], blocks: Iterable[str] = ()) -> None:
+        """Erases turns from the index and keeps them out; see `Index.forget`.
+
+        Their vectors go, and those of `blocks`, which rested on them.
+        """
         names = list(labels)
         self._note_days(names)
         self.index.forget(names)
+        # After the index: what is embedded at this moment is looked up there before it stays.
+        self.vectors.erase([*(("turn", name) for name in names), *(("block", b) for b in blocks)])
         self._note_days(names)
 
     def _note_days(self, labels: Iterable[str]) -> None:

@@ -234,7 +234,7 @@ class TakingBack:
         self._shelf.holding.scrub([*labels, *blocks])
         self._shelf.archive.forget(labels)
         failpoint("erase.archived")
-        self._shelf.forget(labels)
+        self._shelf.forget(labels, blocks)
         failpoint("erase.indexed")
 
     def _scrub_records(self, labels: Sequence[str], blocks: Collection[str]) -> None:

@@ -135,6 +135,9 @@ class Meaning:
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         """Embeds what comes into the index until cancelled, beginning with what is there."""
+        if self._embedder is None and not self._file.count():
+            task_status.started()
+            return
         self._loop = asyncio.get_running_loop()
         self._changed.set()
         self._index.on_change(self._look_again)
