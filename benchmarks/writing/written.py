@@ -101,7 +101,7 @@ async def _flush(memory: Memory) -> None:
 
 def turn_in(turn: Turn) -> TurnIn:
     """Returns a turn as an agent gives it."""
-    who = turn.speaker and Speaker(id=turn.speaker.id, name=turn.speaker.name)
+    who = Speaker(id=turn.speaker.id, name=turn.speaker.name) if turn.speaker else None
     return TurnIn(role=turn.role, text=turn.text, id=turn.id, speaker=who, time=turn.time)
 
 
