@@ -19,6 +19,7 @@ import shutil
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
@@ -27,6 +28,7 @@ import apsw
 import msgspec
 
 from turnmark_events.errors import Refused, Unavailable
+from turnmark_memory.embedding.vector_file import NUMBERS_PATTERN
 from turnmark_memory.whereabouts import set_places
 from turnmark_memory.workspace import PRIVATE, REVISION_FILE, STAGING, RevisionStamp
 from turnmark_session_store.checkup import workspace_keys
@@ -43,7 +45,7 @@ _LOCK = "lock"
 _FORMAT = 1
 
 # Derived, or of the process that runs; `bases.db` is good only beside the very files it was beside.
-_LEFT_OUT = frozenset({"lock", "index.db", "sources.db", "bases.db"})
+_LEFT_OUT = frozenset({"lock", "index.db", "sources.db", "bases.db", "vectors.db"})
 _SQLITE_ENDINGS = ("-wal", "-shm", "-journal")
 
 # An install is over in milliseconds; one that comes again and again is lived with after so many.
@@ -266,7 +268,8 @@ def _left_out(name: str, *, runs: bool) -> bool:
     bare = private
     for ending in _SQLITE_ENDINGS:
         bare = bare.removesuffix(ending)
-    return bare in _LEFT_OUT or (runs and name.startswith(f"{STAGING}/"))
+    derived = bare in _LEFT_OUT or fnmatchcase(bare, NUMBERS_PATTERN)
+    return derived or (runs and name.startswith(f"{STAGING}/"))
 
 
 def _copy_file(source: Path, target: Path) -> None:

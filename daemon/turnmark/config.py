@@ -22,6 +22,7 @@ from turnmark.config_table import Table
 from turnmark.toml_lines import KeyPath, line_of, show_path
 from turnmark.writer_table import WriterTable
 from turnmark_events.errors import Refused
+from turnmark_memory.embedding.embedder import Choice
 
 MemoryMode = Literal["on", "local", "off"]
 RecallScope = Literal["all", "project"]
@@ -89,6 +90,12 @@ class PrivacyTable(Table, frozen=True, kw_only=True):
     mask: Literal["store", "exits"] = "store"
 
 
+class RecallTable(Table, frozen=True, kw_only=True):
+    """`[recall]`: what finds by meaning; `auto` is the one that is installed, else none."""
+
+    embedder: Choice = "auto"
+
+
 class RuleMatch(Table, frozen=True, kw_only=True):
     """What a rule is about; what is left out matches everything."""
 
@@ -115,6 +122,7 @@ class Config(Table, frozen=True, kw_only=True):
     writer: WriterTable = WriterTable()
     transcripts: TranscriptsTable = TranscriptsTable()
     privacy: PrivacyTable = PrivacyTable()
+    recall: RecallTable = RecallTable()
     rules: tuple[Rule, ...] = ()
 
 

@@ -31,6 +31,7 @@ from turnmark_events.bus import Bus
 from turnmark_events.errors import Unavailable
 from turnmark_events.types import Event
 from turnmark_memory import Memory, MemorySettings
+from turnmark_memory.embedding.embedder import find_embedder
 from turnmark_memory.models.registry import Models, make_models
 from turnmark_memory.planning import Look
 from turnmark_memory.tokens import TokenCounter, load_counter
@@ -192,6 +193,8 @@ async def _open_memory(
         ),
         count=counter.count,
         counter=counter.name,
+        tidier=models.tidy,
+        embedder=find_embedder(config.recall.embedder),
     )
     try:
         yield memory

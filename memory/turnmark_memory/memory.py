@@ -486,7 +486,7 @@ class Memory:
             "core_tokens": self.installer.core.tokens,
             "problems": self.problems(),
             "next_night": None if night is None else night.astimezone(UTC),
-            "meaning": self._meaning.status(),
+            "embedder": self._meaning.status(),
             **self.worker.statistics(),
             **self._organizing.statistics(),
         }

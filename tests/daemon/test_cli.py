@@ -809,6 +809,19 @@ def test_begins_a_status_with_what_to_do(turnmark: Shell, daemon: Daemon) -> Non
     assert turnmark("status", "--json").json == facts
 
 
+def test_says_how_far_the_embedder_is(turnmark: Shell, daemon: Daemon) -> None:
+    """Which model it is, how much it has embedded, and why it stopped; or that there is none."""
+    none = {"name": None, "state": "off", "embedded": 0, "documents": 0, "reason": None}
+    busy = none | {"name": "e5/1", "state": "embedding", "embedded": 1200, "documents": 5000}
+    failed = busy | {"state": "failed", "reason": "the disk is full"}
+    daemon.answers["status"] = [{"embedder": one} for one in (none, busy, failed)]
+    assert turnmark("status").out.splitlines()[2:] == ["embedder  none; text is found by its words"]
+    assert turnmark("status").out.splitlines()[2:] == [
+        "embedder  e5/1: embedding, 1,200 of 5,000 texts"
+    ]
+    assert "(the disk is full)" in turnmark("status").out
+
+
 def test_organizes_and_says_what_is_held(turnmark: Shell, daemon: Daemon) -> None:
     """A pass that is held is named with the command that approves it."""
     held = {"pass": "tidy", "removes": 30, "blocks": 100}

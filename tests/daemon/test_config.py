@@ -100,6 +100,7 @@ def test_takes_the_defaults_of_the_interface() -> None:
     assert (config.writer.kind, config.privacy.mask) == ("builtin", "store")
     assert config.transcripts.place_of("claude-code") == "auto"
     assert config.transcripts.place_of("another") == "off"
+    assert config.recall.embedder == "auto"
 
 
 @pytest.mark.parametrize(
@@ -159,6 +160,7 @@ def test_guesses_the_key_that_was_meant() -> None:
         ("transcripts", 'backlog = "drop"'),
         ("transcripts", 'codex = "on"'),
         ("privacy", 'mask = "never"'),
+        ("recall", 'embedder = "openai"'),
     ],
 )
 def test_refuses_what_is_out_of_range(table: str, setting: str) -> None:

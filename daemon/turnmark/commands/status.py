@@ -13,6 +13,7 @@ from turnmark.terminal import one_line, table
 # Where a daemon puts its sentences about what a person should do; empty where all is well.
 _ADVICE = "what_to_do"
 _TRANSCRIPTS = "transcripts"
+_EMBEDDER = "embedder"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +47,8 @@ def _rows(answer: Fields) -> Iterable[tuple[str, str]]:
         if name == _TRANSCRIPTS:
             for agent, one in value.items():
                 yield f"transcripts of {agent}", _followed(one)
+        elif name == _EMBEDDER:
+            yield name, _embedded(value)
         elif name != _ADVICE:
             yield name.replace("_", " "), plain(value)
 
@@ -66,6 +69,15 @@ def _followed(one: Fields) -> str:
         share = 100 * one["bytes_done"] // max(1, one["bytes_total"])
         notes.insert(0, f"{share} % of {_megabytes(one['bytes_total'])} read")
     return "; ".join([f"{one['state']} {files}", *(note for note in notes if note)])
+
+
+def _embedded(one: Fields) -> str:
+    """Returns what finds by meaning and how far it is, in words."""
+    if one["name"] is None:
+        return "none; text is found by its words"
+    far = f"{one['embedded']:,} of {count(one['documents'], 'text')}"
+    why = f" ({one['reason']})" if one["reason"] else ""
+    return f"{one['name']}: {one['state']}, {far}{why}"
 
 
 def _megabytes(size: int) -> str:

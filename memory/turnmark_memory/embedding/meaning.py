@@ -61,7 +61,7 @@ _INSTALL = "pip install 'turnmark[e5]'"
 class MeaningStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How far it is: `embedded` of `documents` have a vector; `reason` says why it failed."""
 
-    embedder: str | None
+    name: str | None
     state: State
     embedded: int
     documents: int
@@ -119,7 +119,7 @@ class Meaning:
     def status(self) -> MeaningStatus:
         """Returns how far it is; costs nothing."""
         return MeaningStatus(
-            embedder=None if self._embedder is None else self._embedder.space,
+            name=None if self._embedder is None else self._embedder.space,
             state=self._state,
             embedded=self._embedded,
             documents=self._documents,
