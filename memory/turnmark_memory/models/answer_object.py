@@ -34,10 +34,10 @@ def answer_object(text: str) -> dict[str, Any]:
         found, end = _DECODER.raw_decode(text, opening.start())
     except json.JSONDecodeError as error:
         raise BadAnswer(_broken(text, error)) from error
-    except (ValueError, RecursionError) as error:
-        raise BadAnswer("the JSON object holds what no answer needs: a huge number or depth") from (
-            error
-        )
+    except RecursionError as error:
+        raise BadAnswer("the JSON object is nested too deeply") from error
+    except ValueError as error:
+        raise BadAnswer("the JSON object holds a number that is too long") from error
     if _OPENING.search(text, end):
         raise BadAnswer("the answer holds several JSON objects; give one")
     if _SURROGATE.search(json.dumps(found, ensure_ascii=False)):
@@ -57,4 +57,4 @@ def _broken(text: str, error: json.JSONDecodeError) -> str:
     rest = text[error.pos :].strip().strip("`").strip()
     if not rest or error.msg.startswith("Unterminated string"):
         return "the JSON object is cut short"
-    return f"the JSON object is malformed: {error.msg[:60]}"
+    return f"the JSON object breaks at character {error.pos}"

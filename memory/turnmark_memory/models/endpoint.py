@@ -78,12 +78,10 @@ class _Exchange:
     async def _answered(
         self, content: bytes, headers: Mapping[str, str]
     ) -> tuple[int, Mapping[str, str], bytes]:
-        seconds = self._deadlines
-        async with _client(self._place, seconds.connect_seconds) as client:
+        async with _client(self._place, self._deadlines) as client:
             request = client.build_request("POST", self._place.url, content=content)
             request.headers.update(headers)
-            with anyio.fail_after(seconds.connect_seconds + seconds.first_byte_seconds):
-                response = await client.send(request, stream=True)
+            response = await client.send(request, stream=True)
             self._has_begun = True
             try:
                 return response.status_code, response.headers, await self._body(response)
@@ -126,6 +124,8 @@ class _Exchange:
         import httpx  # noqa: PLC0415  as above
 
         host = self._place.host
+        if isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):
+            return self._stalled()
         if isinstance(error, httpx.ConnectTimeout):
             reason = f"{host} takes no connection; is it up?"
         elif isinstance(error, httpx.ConnectError):
@@ -154,11 +154,11 @@ class _Exchange:
         return f"nobody answers at {host}; start the model's server or correct {table}.base_url"
 
 
-def _client(place: Place, connect_seconds: float) -> httpx.AsyncClient:
+def _client(place: Place, seconds: Deadlines) -> httpx.AsyncClient:
     import httpx  # noqa: PLC0415  as above
 
     return httpx.AsyncClient(
-        timeout=httpx.Timeout(None, connect=connect_seconds),
+        timeout=httpx.Timeout(seconds.first_byte_seconds, connect=seconds.connect_seconds),
         trust_env=not place.is_loopback,  # no proxy between this machine and itself
         verify=_trusted() if place.url.startswith("https:") else False,
     )
