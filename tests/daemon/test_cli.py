@@ -266,7 +266,7 @@ def test_says_how_to_start_the_daemon(alone: Shell, words: list[str]) -> None:
     assert ran.err.count("\n") == 1
 
 
-ALONE = {"serve", "demo", "backup", "restore", "doctor", "setup", "hook"}
+ALONE = {"serve", "demo", "backup", "restore", "doctor", "setup", "hook", "mcp"}
 WORDS = {
     "tree": ["s"],
     "append": ["s", "x"],
@@ -276,6 +276,7 @@ WORDS = {
     "show": ["b-1"],
     "remember": ["I like tea."],
     "undo": ["1"],
+    "forget": ["--turn", "m1"],
     "backup": ["there"],
     "restore": ["there"],
     "hook": ["claude-code"],

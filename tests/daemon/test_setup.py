@@ -195,7 +195,7 @@ def test_adds_its_hooks_beside_those_of_others(home: Home) -> None:
 def test_takes_only_its_own_away_after_others_came(home: Home) -> None:
     """What was added between setup and undo stays; a file that setup made goes when empty."""
     home.done("claude-code", "--yes")
-    assert home.files().keys() == {".claude/settings.json"}
+    assert home.files().keys() == {".claude/settings.json", ".claude.json"}
     found = json.loads(home.settings.read_text())
     found["theme"] = "dark"
     found["hooks"]["UserPromptSubmit"][0]["hooks"].append({"type": "command", "command": "date"})

@@ -17,13 +17,21 @@ def connect(options: argparse.Namespace, environ: Mapping[str, str]) -> SyncClie
     Raises:
         DaemonNotRunning: if none answers.
     """
+    socket, state = place_of(options, environ)
+    return connect_sync(socket, state=state, client="turnmark-cli")
+
+
+def place_of(
+    options: argparse.Namespace, environ: Mapping[str, str]
+) -> tuple[str | None, str | None]:
+    """Returns the socket and the state directory that options and configuration name, if any."""
     configured = _configured_places(places.config_path(options.config, environ=environ))
     socket, state = options.socket, options.state
     if socket is None and not environ.get("TURNMARK_SOCKET"):
         socket = _path(configured.get("socket"))
     if state is None and not environ.get("TURNMARK_STATE"):
         state = _path(configured.get("state_dir"))
-    return connect_sync(socket, state=state, client="turnmark-cli")
+    return socket, state
 
 
 def _configured_places(path: Path) -> dict[str, Any]:

@@ -34,6 +34,7 @@ _COMMANDS = {
     "restore": ("restore", "put a backup in place, while no daemon runs"),
     "doctor": ("doctor", "prove what can be proved on disk; say what is wrong, repair it"),
     "setup": ("setup", "configure the service or an agent; says what it changes, can be undone"),
+    "mcp": ("mcp", "serve MCP on standard input and output, for agents that speak it"),
     "hook": ("hook", "what an agent's hooks run: prints memory in time, or nothing"),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 
-from turnmark.commands import registry
+from turnmark.commands import mcp
 from turnmark.commands.invocation import Invocation, WrongUse
 from turnmark.setup import claude_code, service
 from turnmark.setup.changes import Plan, carry_out, diff_of, make_directory
@@ -59,7 +59,7 @@ def _plan(invocation: Invocation, subject: str) -> Plan:
     if undo:
         return claude_code.undo_plan(environ)
     options = _place_options(invocation)
-    return claude_code.setup_plan(environ, options, with_mcp="mcp" in registry.names())
+    return claude_code.setup_plan(environ, options, with_mcp=mcp.is_here())
 
 
 def _place_options(invocation: Invocation) -> list[str]:

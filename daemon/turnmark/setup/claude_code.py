@@ -70,7 +70,10 @@ def setup_plan(environ: Mapping[str, str], options: Sequence[str], *, with_mcp: 
         server = {"type": "stdio", "command": sys.executable}
         entry = {**server, "args": ["-m", "turnmark", "mcp", *options]}
         files += _merged(servers_path(environ), lambda found: _with_server(found, entry))
-    return Plan(files=tuple(files), notes=("sessions that begin from now on have it",))
+    notes = ["sessions that begin from now on have it"]
+    if not with_mcp:
+        notes.append("for tools as well: pip install 'turnmark[mcp]', then run this again")
+    return Plan(files=tuple(files), notes=tuple(notes))
 
 
 def undo_plan(environ: Mapping[str, str]) -> Plan:
