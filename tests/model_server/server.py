@@ -148,6 +148,8 @@ async def _read(stream: anyio.abc.SocketStream) -> Asked:
     received = b""
     while b"\r\n\r\n" not in received:
         received += await stream.receive()
+        if not received[:1].isalpha():
+            raise anyio.EndOfStream  # no HTTP: a server hangs up
     head, _, body = received.partition(b"\r\n\r\n")
     first, *rest = head.decode("ascii").split("\r\n")
     headers = {
