@@ -33,6 +33,8 @@ _START_TOKENS = 2_200
 # The core is there since the session began; a prompt gets what it asks about.
 _PROMPT_TOKENS = 1_000
 _CHUNK_BYTES = 65_536
+# Set by the daemon for a writer that is a program, and inherited by what the program starts.
+_WRITER_VARIABLE = "TURNMARK_WRITER"
 
 
 def quick(words: Sequence[str]) -> bool:
@@ -90,7 +92,13 @@ def _age_seconds() -> float:
 def _answer(
     event: bytes, given: Mapping[str, str | None], environ: Mapping[str, str]
 ) -> dict[str, Any] | None:
-    """Returns the JSON for Claude Code, None where there is nothing to add."""
+    """Returns the JSON for Claude Code, None where there is nothing to add.
+
+    To a writer that is Claude Code itself there never is: it is shown what matters for its batch,
+    and recalled text is no evidence (law 15).
+    """
+    if environ.get(_WRITER_VARIABLE):
+        return None
     found: Any = json.loads(event)
     if not isinstance(found, dict):
         return None

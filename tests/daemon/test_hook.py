@@ -17,6 +17,7 @@ import pytest
 
 from daemon.daemon_process import DaemonPlace as Daemon
 from daemon.daemon_process import daemon_place
+from turnmark_memory.models.command import MARK_VARIABLE
 
 # Long enough for a machine that does much else; what is measured has its own bound.
 PATIENT_MS = "30000"
@@ -124,6 +125,16 @@ def test_gives_a_session_its_core_page() -> None:
 def test_prints_nothing_for_what_it_does_not_know(daemon: Daemon, said: object) -> None:
     """Other events, empty prompts and broken input are no reason to fail."""
     assert hook(daemon.socket, said, "--within-ms", PATIENT_MS) == ""
+
+
+def test_adds_nothing_to_a_writers_own_session(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Law 15: Claude Code that distils a batch for turnmark is not told what was recalled."""
+    asked = prompt("What is the cat called?")
+    assert "Mochi" in hook(daemon.socket, asked, "--within-ms", PATIENT_MS)
+    monkeypatch.setenv(MARK_VARIABLE, "1")
+    assert hook(daemon.socket, asked, "--within-ms", PATIENT_MS) == ""
 
 
 def test_is_silent_without_a_daemon(tmp_path: Path) -> None:
