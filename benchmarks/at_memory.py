@@ -12,6 +12,7 @@ import anyio
 
 from turnmark_events.bus import Bus
 from turnmark_memory import Memory, MemorySettings
+from turnmark_memory.embedding.embedder import Embedder
 from turnmark_memory.writers.builtin import BuiltinWriter
 from turnmark_memory.writers.writer import Writer
 from turnmark_session_store import SessionStore
@@ -34,7 +35,11 @@ _PLACES = ("Porto", "Oslo", "Lima", "Kyoto", "Dublin", "Quito", "Tunis", "Gdansk
 
 @asynccontextmanager
 async def memory_at_work(
-    writer: Writer | None = None, *, place: Path | None = None, trigger_tokens: int = 16_000
+    writer: Writer | None = None,
+    *,
+    place: Path | None = None,
+    trigger_tokens: int = 16_000,
+    embedder: Embedder | None = None,
 ) -> AsyncGenerator[tuple[SessionStore, Memory], None]:
     """Gives an open store and a memory whose worker runs."""
     with tempfile.TemporaryDirectory(prefix="turnmark-bench-") as made:
@@ -47,6 +52,7 @@ async def memory_at_work(
             MemorySettings(trigger_tokens=trigger_tokens, core_tokens=2_000, nightly=None),
             count=words,
             counter="words",
+            embedder=embedder,
         )
         bus = Bus(replay=store.events_after, last_seq=await store.last_seq())
         store.publish = bus.publish

@@ -30,6 +30,7 @@ from recall.built import View, memory_of
 from recall.corpus import Corpus
 from recall.report import Summary, lines, summary
 
+from turnmark_memory.embedding.embedder import Embedder, find_embedder
 from turnmark_memory.requests import RecallMode
 
 _FOREIGN = 60
@@ -40,7 +41,12 @@ _VIEWS: tuple[View, ...] = ("turns", "blocks")
 
 
 async def measured(
-    corpora: Sequence[Corpus], view: View, mode: RecallMode, half: str, place: Path
+    corpora: Sequence[Corpus],
+    view: View,
+    mode: RecallMode,
+    half: str,
+    place: Path,
+    embedder: Embedder | None,
 ) -> list[Answered]:
     """Returns what came of the questions of each corpus, in a memory of its own."""
     answered: list[Answered] = []
@@ -49,7 +55,8 @@ async def measured(
         asked = [q for q in (*corpus.questions, *extra) if half in ("all", q.half)]
         if not asked:
             continue
-        async with memory_of(corpus, view, place / f"{corpus.name}-{view}") as (memory, seconds):
+        here = place / f"{corpus.name}-{view}"
+        async with memory_of(corpus, view, here, embedder) as (memory, seconds):
             said(f"{corpus.name}: {len(corpus.turns)} turns in {seconds:.1f} s")
             answered += await ask(memory, corpus, view, mode, asked)
     return answered
@@ -78,14 +85,25 @@ def sets_of(wanted: Sequence[str], path: str | None) -> list[tuple[str, list[Cor
     return found
 
 
+def embedder_for(mode: RecallMode) -> Embedder | None:
+    """Returns what embeds in this mode, the same for all memories; it is loaded once."""
+    if mode == "lexical":
+        return None
+    found = find_embedder("auto")
+    if found is None:
+        sys.exit("mode hybrid needs an embedder: pip install 'turnmark[e5]'")
+    return found
+
+
 def run(given: argparse.Namespace, place: Path) -> tuple[list[Answered], list[Summary]]:
     """Returns every answer and the summaries, one for each half asked and one for all."""
     everything: list[Answered] = []
     summaries: list[Summary] = []
+    embedder = embedder_for(given.mode)
     halves = ["learn", "report", "all"] if given.half == "all" else [given.half]
     for name, corpora in sets_of(given.set, given.locomo):
         for view in given.view:
-            answered = anyio.run(measured, corpora, view, given.mode, given.half, place)
+            answered = anyio.run(measured, corpora, view, given.mode, given.half, place, embedder)
             everything += answered
             summaries += [summary(answered, name, half) for half in halves]
     return everything, summaries

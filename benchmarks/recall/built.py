@@ -14,6 +14,7 @@ from at_memory import memory_at_work
 
 from recall.corpus import Corpus, Turn
 from turnmark_memory import Memory
+from turnmark_memory.embedding.embedder import Embedder
 from turnmark_memory.model import Answer, Batch, Nothing
 from turnmark_memory.requests import FlushRequest
 from turnmark_memory.writers.builtin import BuiltinWriter
@@ -38,20 +39,23 @@ class KeepsNothing:
 
 @asynccontextmanager
 async def memory_of(
-    corpus: Corpus, view: View, place: Path
+    corpus: Corpus, view: View, place: Path, embedder: Embedder | None = None
 ) -> AsyncGenerator[tuple[Memory, float], None]:
     """Gives a memory of the corpus under `place`, and the seconds that filling it took.
 
-    What is there already is not written again, so that a place can be kept from run to run.
+    With an embedder all of it is embedded. What is there already is not written again, so that a
+    place can be kept from run to run.
     """
     await anyio.Path(place).mkdir(parents=True, exist_ok=True)
     writer = KeepsNothing() if view == "turns" else BuiltinWriter()
-    async with memory_at_work(writer, place=place) as (store, memory):
+    async with memory_at_work(writer, place=place, embedder=embedder) as (store, memory):
         began = time.perf_counter()
         for session, turns in groupby(corpus.turns, key=lambda turn: turn.session):
             await _say(store, session, list(turns))
         while (done := await memory.flush(FlushRequest())).turns and done.left:
             pass
+        if embedder is not None:
+            await memory._meaning.wait_until_current()
         yield memory, time.perf_counter() - began
 
 
