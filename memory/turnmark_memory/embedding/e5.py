@@ -93,9 +93,11 @@ class E5:
         with self._lock:
             if self._engine is None:
                 self._engine = _load()
-        # OpenMP keeps this number for each thread of ours, so it is told in each call.
-        self._engine._lib.omp_set_num_threads(1)  # noqa: SLF001  its own setting is the
-        # environment, which the programs that the daemon starts would inherit
+        # OpenMP keeps this number for each thread of ours, so it is told in each call. The package
+        # itself would set the environment, which the programs that the daemon starts inherit.
+        one_thread = getattr(self._engine._lib, "omp_set_num_threads", None)  # noqa: SLF001  above
+        if one_thread is not None:  # else it was built without OpenMP
+            one_thread(1)
         return self._engine
 
 

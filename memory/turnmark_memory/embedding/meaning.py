@@ -2,8 +2,9 @@
 
 Woken by writes of the index, never by a clock. After a wake it rests a moment, because installs
 come in bursts and an agent's work goes first; then it looks what is new, in one thread of the
-lowest priority, one text at a time. What is newest is embedded first. Everything is kept in slices
-of a few vectors, so a kill costs no more than one slice, and a start compares digests and goes on.
+lowest priority, a fraction of a second at a time. What is newest is embedded first. Vectors are
+kept in slices of a few, so a kill costs no more than one slice, and a start compares digests and
+goes on.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
 import anyio
@@ -51,6 +53,9 @@ _PAGE = 200
 
 _SLICE = 16
 """Vectors kept in one transaction: about a second's work."""
+
+_STRETCH_SECONDS = 0.2
+"""Time in the thread between two looks whether the daemon ends."""
 
 _KINDS: tuple[Kind, ...] = ("block", "turn")
 _CONCURRENT_QUESTIONS = 2
@@ -182,6 +187,7 @@ class Meaning:
             return
         except TurnmarkError as error:
             self._state, self._reason = "failed", error.message
+            self._exchanges = -1  # what was under way is looked for again
             log.warning("embedding_failed", reason=error.message)
         else:
             self._state, self._reason = ("off" if self._embedder is None else "current"), None
@@ -200,7 +206,9 @@ class Meaning:
 
     async def _embed(self, thread: QuietThread, documents: Sequence[Document]) -> None:
         space = self._begun()
-        made = [await thread.run(partial(space.make, document)) for document in documents]
+        made: list[Made] = []
+        while len(made) < len(documents):
+            made += await thread.run(partial(_some, space, documents[len(made) :]))
         await thread.run(partial(self._keep, space, made))
 
     def _keep(self, space: Space, made: Sequence[Made]) -> None:
@@ -336,6 +344,17 @@ class Meaning:
                 return known
         self._serving = space_of(self._file, embedder, generation)
         return self._serving
+
+
+def _some(space: Space, documents: Sequence[Document]) -> list[Made]:
+    """Returns the vectors of the first few: an end of the daemon waits for these and no more."""
+    until = monotonic() + _STRETCH_SECONDS
+    made: list[Made] = []
+    for document in documents:
+        made.append(space.make(document))
+        if monotonic() > until:
+            break
+    return made
 
 
 def space_of(
