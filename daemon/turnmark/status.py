@@ -129,11 +129,7 @@ def _what_to_do(
             f"A write to disk failed ({store['broken']}): appends are refused. Check the disk, "
             "then restart turnmark; nothing acknowledged was lost."
         )
-    advice += [
-        f"Writing fails: {reason}. The turns stay owed and are tried again; `turnmark flush` "
-        "tries now."
-        for reason in counts.failing
-    ]
+    advice += _of_the_writer(counts, statistics)
     if counts.parked:
         advice.append(
             f"{counts.parked} turns could not be written and are parked; `turnmark owed` lists "
@@ -160,6 +156,25 @@ def _of_embedder(embedder: MeaningStatus) -> list[str]:
     if embedder.state != "failed":
         return []
     return [f"New text is found by its words only until this is mended: {embedder.reason}"]
+
+
+def _of_the_writer(counts: _Counts, statistics: Mapping[str, Any]) -> list[str]:
+    """Says what is wrong with the writer, each cause once; why it rests comes first."""
+    until, resting = statistics["resting_until"], statistics["resting_because"]
+    advice: list[str] = []
+    if until is not None:
+        at = until.astimezone().isoformat(timespec="minutes")
+        hint = "" if statistics["resting_on_request"] else "; `turnmark flush` tries now"
+        advice.append(
+            f"The writer {statistics['writer']} is left alone until {at}: {resting}. "
+            f"{counts.owed_turns} turns are owed, none is lost{hint}."
+        )
+    return advice + [
+        f"Writing fails: {reason}. The turns stay owed and are tried again; `turnmark flush` "
+        "tries now."
+        for reason in counts.failing
+        if reason != resting
+    ]
 
 
 def _of_transcripts(transcripts: Mapping[str, Any]) -> list[str]:

@@ -30,7 +30,11 @@ _DOUBLINGS_LIMIT: Final = 16
 
 
 class Breaker:
-    """Whether an endpoint may be asked; `first_pause_ms` and `clock` are for tests."""
+    """Whether an endpoint may be asked; `first_pause_ms` and `clock` are for tests.
+
+    `until_ms` and `reason` say how long and why it rests, `is_asked_for` that the time is the
+    endpoint's own. `answers` counts all answers so far.
+    """
 
     def __init__(
         self, *, first_pause_ms: int = FIRST_PAUSE_MS, clock: Callable[[], int] = now_ms
@@ -42,6 +46,7 @@ class Breaker:
         self._is_open = False
         self.until_ms = 0
         self.reason: str | None = None
+        self.is_asked_for = False
         self.answers = 0
 
     @property
@@ -88,9 +93,11 @@ class Breaker:
         until_ms = self._clock() + max(0, round(seconds * 1_000))
         if not self._is_open or until_ms > self.until_ms:
             self._open(until_ms, reason)
+            self.is_asked_for = True
 
     def _open(self, until_ms: int, reason: str) -> None:
         self._is_open = True
+        self.is_asked_for = False
         self.until_ms = until_ms
         self.reason = reason
 

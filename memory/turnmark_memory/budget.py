@@ -85,10 +85,12 @@ class Budget:
 
     async def end(self, estimate_tokens: int, tokens: int) -> None:
         """Ends what `begin` began, and counts what it really cost; durable on return."""
-        self._asked_tokens -= estimate_tokens
-        if tokens > 0:
-            day = self._today().isoformat()
-            await self._store.write(lambda tx: _add(tx, day, tokens))
+        try:
+            if tokens > 0:
+                day = self._today().isoformat()
+                await self._store.write(lambda tx: _add(tx, day, tokens))
+        finally:
+            self._asked_tokens -= estimate_tokens
 
     def _today(self) -> date:
         return self._now().astimezone().date()

@@ -67,7 +67,7 @@ def note_failure(
 
 
 def end_pauses(tx: Transaction, workspace: int, roots: Iterable[int]) -> None:
-    """Lets conversations go on now that only waited for an endpoint; its rest is over."""
+    """Ends the pauses of conversations that only wait for an endpoint: its rest is theirs."""
     tx.execute(
         "UPDATE failure SET not_before_ms = min(not_before_ms, ?) WHERE workspace = ?"
         " AND root IN (SELECT value FROM json_each(?))",

@@ -1,13 +1,26 @@
-"""Flushes: what one would write, and what is left of its scope afterwards."""
+"""Flushes: what one would write, what it writes, and what is left of its scope afterwards."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import apsw
 import msgspec
 
+from turnmark_events.errors import Refused
 from turnmark_memory.demand import Failure
-from turnmark_memory.planning import Bounds, Look, plan
+from turnmark_memory.planning import Bounds, Look, left_of, owed_now, plan
 from turnmark_memory.requests import FlushRequest
+from turnmark_memory.rewriting import Offered, since_ms, written_by
+from turnmark_memory.worker import Worker
+from turnmark_session_store import SessionStore
+from turnmark_session_store.marks import offer_again
+from turnmark_session_store.requests import SessionRef
+
+Progress = Callable[[float, float | None, str | None], None]
+"""Hears (done, total, message) while a call runs."""
+
+_NOTHING_AGAIN = Offered(turns=())
 
 
 class FlushAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +32,99 @@ class FlushAnswer(msgspec.Struct, frozen=True, kw_only=True):
     blocks: int
     left: int
     failures: list[Failure]
+
+
+class Flushing:
+    """Serves `memory.flush`; `spares_local` where turns of local sessions have their own writer."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        worker: Worker,
+        workspace_key: int,
+        *,
+        trigger_tokens: int,
+        spares_local: bool,
+    ) -> None:
+        self._store = store
+        self._worker = worker
+        self._workspace = workspace_key
+        self._trigger_tokens = trigger_tokens
+        self._spares_local = spares_local
+
+    async def flush(self, asked: FlushRequest, progress: Progress) -> FlushAnswer:
+        """Writes what is owed in a scope, one attempt a batch; or says what it would write.
+
+        With `rewrite` the turns that such a writer settled are offered again and written with the
+        rest. `progress` hears of turns done and turns in all.
+
+        Raises:
+            NotFound: if the session is unknown.
+            Refused: if `since` is no time, or is given without `rewrite`.
+            Unavailable: if the disk keeps the worker from looking.
+        """
+        if asked.session is not None:
+            await self._store.show_session(SessionRef(session=asked.session), None)
+        again = await self._again(asked)
+        if again.turns and not asked.dry_run:
+            keys = again.keys
+            await self._store.write(
+                lambda tx: offer_again(tx, self._workspace, keys, "rewrite"), background=True
+            )
+        look, before = await self.snapshot(look_of(asked), again)
+        if asked.dry_run:
+            return before
+        if not asked.wait:
+            self._worker.flush_later(look)
+            return before
+        done = await self._worker.flush(
+            look, lambda turns: progress(turns, max(turns, before.turns), "turns written")
+        )
+        within = look.within or frozenset()
+        return FlushAnswer(
+            batches=done.batches,
+            turns=done.turns,
+            tokens=done.tokens,
+            blocks=done.blocks,
+            left=await self._store.read(lambda db: left_of(db, self._workspace, within)),
+            failures=done.failures,
+        )
+
+    async def _again(self, asked: FlushRequest) -> Offered:
+        """Returns the turns that a rewriting offers again."""
+        if asked.rewrite is None:
+            if asked.since is not None:
+                raise Refused("`since` bounds a rewriting; name the writer to rewrite with it")
+            return _NOTHING_AGAIN
+        kind, since = asked.rewrite, since_ms(asked.since)
+
+        def read(db: apsw.Connection) -> Offered:
+            return written_by(
+                db,
+                self._workspace,
+                kind,
+                since_ms=since,
+                session=asked.session,
+                spares_local=self._spares_local,
+            )
+
+        return await self._store.read(read)
+
+    async def snapshot(
+        self, look: Look, again: Offered = _NOTHING_AGAIN
+    ) -> tuple[Look, FlushAnswer]:
+        """Returns the look bounded to what is owed in it now, and what a flush of it would do.
+
+        Turns that are only offered `again` count as owed, whether they are already or not.
+        """
+        trigger_tokens = self._trigger_tokens
+
+        def read(db: apsw.Connection) -> tuple[Look, FlushAnswer]:
+            owed = {**owed_now(db, self._workspace, look), **dict(again.turns)}
+            answer = _planned(db, self._workspace, look, owed, trigger_tokens=trigger_tokens)
+            return msgspec.structs.replace(look, within=frozenset(owed)), answer
+
+        return await self._store.read(read)
 
 
 def look_of(asked: FlushRequest) -> Look:
@@ -33,7 +139,7 @@ def look_of(asked: FlushRequest) -> Look:
     )
 
 
-def flush_answer(
+def _planned(
     db: apsw.Connection,
     workspace: int,
     look: Look,

@@ -13,12 +13,13 @@ import apsw
 from turnmark_memory.writers.writer import Writer
 from turnmark_session_store.queries import rows_of
 
-_BUILTIN = "builtin/"
+BUILTIN = "builtin/"
+"""How the names of the built-in writer begin: no model, no network, no cost."""
 
 
 def is_local(writer: Writer) -> bool:
     """Tells whether what a writer is asked stays here; one that doesn't say so is taken to send."""
-    return writer.name.startswith(_BUILTIN) or getattr(writer, "is_local", False) is True
+    return writer.name.startswith(BUILTIN) or getattr(writer, "is_local", False) is True
 
 
 def local_turns(db: apsw.Connection, turns: Iterable[int]) -> set[int]:

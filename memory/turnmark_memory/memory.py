@@ -19,7 +19,6 @@ import msgspec
 import structlog
 
 from turnmark_events.bus import Bus
-from turnmark_events.errors import Refused
 from turnmark_memory.archive import Archive
 from turnmark_memory.asking import Asking
 from turnmark_memory.bases import Bases, Problem
@@ -30,17 +29,18 @@ from turnmark_memory.core_page import CoreAnswer
 from turnmark_memory.editing import Edited, Editing
 from turnmark_memory.embedding.embedder import Embedder
 from turnmark_memory.embedding.meaning import Meaning
-from turnmark_memory.flushing import FlushAnswer, flush_answer, look_of
+from turnmark_memory.flushing import FlushAnswer, Flushing, Progress
 from turnmark_memory.forgetting import ForgetPlan, Forgetting, Forgot
 from turnmark_memory.index import Index
 from turnmark_memory.index_file import DamagedIndex
 from turnmark_memory.install import CORE_PAGE, Installer
+from turnmark_memory.locality import BUILTIN
 from turnmark_memory.models.model import Model
 from turnmark_memory.night import NightClock, next_due
 from turnmark_memory.night_work import NightWork
 from turnmark_memory.organizing import Organized, Organizing
 from turnmark_memory.owing import OwedPage, owed_page
-from turnmark_memory.planning import Look, left_of, owed_now
+from turnmark_memory.planning import Look
 from turnmark_memory.quiet import QuietEdits
 from turnmark_memory.recall import Recall, RecallAnswer
 from turnmark_memory.relations import StoreRelations
@@ -61,6 +61,7 @@ from turnmark_memory.requests import (
     UndoRequest,
 )
 from turnmark_memory.revision_listing import RevisionList, list_revisions
+from turnmark_memory.rewriting import Offered, uncited
 from turnmark_memory.shelf import Shelf
 from turnmark_memory.showing import Shown, show
 from turnmark_memory.taking_back import TakingBack
@@ -79,10 +80,15 @@ from turnmark_memory.workspace import (
 from turnmark_memory.writers.writer import Writer
 from turnmark_memory.writing import Writing
 from turnmark_session_store import SessionStore
+from turnmark_session_store.backlog import release_backlog
 from turnmark_session_store.batches import take_over
 from turnmark_session_store.failpoints import failpoint
-from turnmark_session_store.marks import park_settled_after, workspace_key, workspace_revision
-from turnmark_session_store.requests import SessionRef
+from turnmark_session_store.marks import (
+    offer_again,
+    park_settled_after,
+    workspace_key,
+    workspace_revision,
+)
 from turnmark_session_store.transaction import Transaction
 
 log = structlog.get_logger(__name__)
@@ -91,17 +97,19 @@ T = TypeVar("T")
 
 _FAILED = frozenset({"failed"})
 
-Progress = Callable[[float, float | None, str | None], None]
-"""Hears (done, total, message) while a call runs."""
-
 
 class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the memory is told: budgets in tokens; `nightly` None switches the night off."""
+    """What the memory is told: budgets in tokens; `nightly` None switches the night off.
+
+    `holds_backlog` says that turns from before their source was connected are only written when
+    asked for; the built-in writer writes them all the same.
+    """
 
     trigger_tokens: int
     core_tokens: int
     nightly: time | None
     mask_on_exit: bool = False
+    holds_backlog: bool = True
 
 
 class Memory:
@@ -130,17 +138,20 @@ class Memory:
         self._counter = counter
         self._writer = writer
         self.installer = Installer(store, shelf, key, core_tokens=settings.core_tokens, count=count)
+        asking = Asking(writer, Breaker())
         self._writing = Writing(
-            store,
-            shelf,
-            self.installer,
-            Asking(writer, Breaker()),
-            key,
-            mask_on_exit=settings.mask_on_exit,
+            store, shelf, self.installer, asking, key, mask_on_exit=settings.mask_on_exit
         )
         self._taking_back = TakingBack(store, shelf, self.installer, key)
         self.worker = Worker(
             store, self._writing, self._taking_back, key, trigger_tokens=settings.trigger_tokens
+        )
+        self._flushing = Flushing(
+            store,
+            self.worker,
+            key,
+            trigger_tokens=settings.trigger_tokens,
+            spares_local=asking.keeps_apart,
         )
         self._meaning = Meaning(shelf.index, shelf.vectors, embedder)
         self._recall = Recall(
@@ -218,6 +229,8 @@ class Memory:
         await self._check_revision()
         await self._look_for_a_twin()
         await self._store.write(lambda tx: _offer_to_new_writer(tx, self.key, self._writer.name))
+        if not self._settings.holds_backlog or self._writer.name.startswith(BUILTIN):
+            await self._store.write(lambda tx: release_backlog(tx, self.key), background=True)
         await self._begin_nights()
         revision = await self._store.read(lambda db: workspace_revision(db, self.key))
         index = self._shelf.index
@@ -368,48 +381,36 @@ class Memory:
 
     async def owed(self, asked: OwedRequest) -> OwedPage:
         """Returns what the live tips owe this workspace."""
-        return await self._store.read(lambda db: owed_page(db, self.key, asked))
+        resting = self.worker.resting
+        return await self._store.read(lambda db: owed_page(db, self.key, asked, resting=resting))
+
+    async def uncited(self) -> Offered:
+        """Returns the settled turns that another writer judged and no block rests on; reads all."""
+        name, spares_local = self._writer.name, self._writing.asking.keeps_apart
+
+        def read(db: apsw.Connection) -> Offered:
+            return uncited(db, self.key, self._shelf, writer=name, spares_local=spares_local)
+
+        return await self._store.read(read)
+
+    async def offer_uncited(self) -> Offered:
+        """Offers the `uncited` turns to the present writer; returns them. The worker writes them.
+
+        They are owed from now on, and written with the next look; a flush waits for that.
+        """
+        offered = await self.uncited()
+        if offered.turns:
+            await self._store.write(
+                lambda tx: offer_again(tx, self.key, offered.keys, "rewrite"), background=True
+            )
+            self.worker.look_everywhere()
+        return offered
 
     async def flush(
         self, asked: FlushRequest, progress: Progress = lambda _done, _total, _what: None
     ) -> FlushAnswer:
-        """Writes what is owed in a scope, one attempt a batch; or says what it would write.
-
-        `progress` hears of turns done and turns in all.
-        """
-        if asked.rewrite is not None or asked.since is not None:
-            raise Refused("flush --rewrite is not in this version; leave rewrite and since out")
-        if asked.session is not None:
-            await self._store.show_session(SessionRef(session=asked.session), None)
-        look, before = await self._snapshot(look_of(asked))
-        if asked.dry_run:
-            return before
-        if not asked.wait:
-            self.worker.flush_later(look)
-            return before
-        done = await self.worker.flush(
-            look, lambda turns: progress(turns, max(turns, before.turns), "turns written")
-        )
-        within = look.within or frozenset()
-        return FlushAnswer(
-            batches=done.batches,
-            turns=done.turns,
-            tokens=done.tokens,
-            blocks=done.blocks,
-            left=await self._store.read(lambda db: left_of(db, self.key, within)),
-            failures=done.failures,
-        )
-
-    async def _snapshot(self, look: Look) -> tuple[Look, FlushAnswer]:
-        """Returns the look bounded to what is owed in it now, and what a flush of it would do."""
-        trigger_tokens = self._settings.trigger_tokens
-
-        def run(db: apsw.Connection) -> tuple[Look, FlushAnswer]:
-            owed = owed_now(db, self.key, look)
-            answer = flush_answer(db, self.key, look, owed, trigger_tokens=trigger_tokens)
-            return msgspec.structs.replace(look, within=frozenset(owed)), answer
-
-        return await self._store.read(run)
+        """Writes what is owed in a scope, one attempt a batch; see `flushing.Flushing`."""
+        return await self._flushing.flush(asked, progress)
 
     async def session_closed(self, session: str) -> None:
         """Lets what a session owes be written now; returns at once."""
@@ -429,7 +430,7 @@ class Memory:
         for looks_again in self.before_night:
             await looks_again()
         await self._edits.rescan()
-        look, due = await self._snapshot(
+        look, due = await self._flushing.snapshot(
             Look(moved=None, whole=None, reasons=_FAILED, at_once=True)
         )
         await self.worker.flush(

@@ -20,8 +20,12 @@ class OwedPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     next: str | None = None
 
 
-def owed_page(db: apsw.Connection, workspace: int, asked: OwedRequest) -> OwedPage:
+def owed_page(
+    db: apsw.Connection, workspace: int, asked: OwedRequest, *, resting: str | None = None
+) -> OwedPage:
     """Returns the asked page of what the live tips owe.
+
+    `resting` is why the writer's endpoint is left alone now: what waits, waits for that.
 
     Raises:
         NotFound: if the session is unknown.
@@ -33,8 +37,14 @@ def owed_page(db: apsw.Connection, workspace: int, asked: OwedRequest) -> OwedPa
     found = owed(db, workspace, session=asked.session, ids=asked.ids)
     stop = start + asked.limit
     return OwedPage(
-        tips=found.tips[start:stop],
+        tips=[_because(row, resting) for row in found.tips[start:stop]],
         turns=found.turns,
         tokens=found.tokens,
         next=cursor_of(stop) if stop < len(found.tips) else None,
     )
+
+
+def _because(row: OwedTip, resting: str | None) -> OwedTip:
+    if resting is None or row.state != "waiting":
+        return row
+    return msgspec.structs.replace(row, reason=resting)

@@ -288,10 +288,11 @@ def _pairs(text: str) -> set[str]:
 
 
 def _offered_again(db: apsw.Connection, workspace: int, turns: Iterable[int]) -> set[int]:
+    """Returns the turns whose old blocks are to go; one may have failed in a rewriting before."""
     rows = rows_of(
         db,
         "SELECT mark.turn FROM json_each(?) AS asked JOIN mark ON mark.turn = asked.value"
-        " WHERE workspace = ? AND outcome = 'parked' AND reason = 'rewrite'",
+        " WHERE workspace = ? AND outcome = 'parked' AND reason IN ('rewrite', 'failed')",
         ("[" + ",".join(map(str, turns)) + "]", workspace),
     )
     return {turn for (turn,) in rows}

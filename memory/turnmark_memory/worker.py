@@ -89,7 +89,7 @@ class Worker:
         self._silent: set[str] = set()
         self._demands: list[Demand] = []
         self._running: dict[int, Planned] = {}
-        self._roused = self._looking = False
+        self._roused = self._looking = self._everywhere = False
         self._looked_ms = 0
         self._abandoned: list[int] = []
         self._disk_failures = 0
@@ -106,7 +106,8 @@ class Worker:
                 bus.subscribe(name="memory worker", types=["TipMoved", "TipIdle"]) as events,
                 anyio.create_task_group() as tasks,
             ):
-                await self._look_at_start()
+                await self._note_everywhere()
+                self._rouse()
                 tasks.start_soon(self._plan, tasks)
                 task_status.started()
                 async for event in events:
@@ -118,6 +119,16 @@ class Worker:
             self._silent.add(event.branch)
         elif isinstance(event, TipMoved):
             self._moved.add(event.branch)
+        self._rouse()
+
+    @property
+    def resting(self) -> str | None:
+        """Why the writer's endpoint is left alone now; None where it may be asked."""
+        return self._breaker.reason if self._breaker.is_open else None
+
+    def look_everywhere(self) -> None:
+        """Asks for a look at every branch: those fallen silent are written whole."""
+        self._everywhere = True
         self._rouse()
 
     def look_soon(self) -> None:
@@ -161,6 +172,7 @@ class Worker:
             "last_failure": self._last_failure,
             "resting_until": until,
             "resting_because": self._breaker.reason,
+            "resting_on_request": self._breaker.is_asked_for,
         }
 
     @property
@@ -180,11 +192,11 @@ class Worker:
         if self._wake is not None:
             self._wake.set_changed()
 
-    async def _look_at_start(self) -> None:
-        """Notes every branch that owes; whole those whose silence was said before the restart."""
+    async def _note_everywhere(self) -> None:
+        """Notes every branch that owes; whole those whose silence was said already."""
+        self._everywhere = False
         for live in await self._store.read(lambda db: owing_branches(db, self._workspace)):
             (self._moved if live.idle_ms is not None else self._silent).add(live.branch_name)
-        self._rouse()
 
     async def _plan(self, tasks: anyio.abc.TaskGroup) -> None:
         assert self._wake is not None  # noqa: S101  set by `run`, which starts this task
@@ -229,6 +241,8 @@ class Worker:
 
     async def _look(self, tasks: anyio.abc.TaskGroup) -> None:
         self._disk_retry_ms = None
+        if self._everywhere:
+            await self._note_everywhere()
         moved, silent = self._moved, self._silent
         self._moved, self._silent = set(), set()
         try:
@@ -249,18 +263,16 @@ class Worker:
             await self._store.write(lambda tx: _release_all(tx, batches))
             self._abandoned = [batch for batch in self._abandoned if batch not in batches]
         await self._retire_taken_back()
-        await self._end_rest()
+        await self._follow_rest()
         if await self._held.look():
             self._rouse()
 
-    async def _end_rest(self) -> None:
-        """Lets all conversations go on that waited for an endpoint which answers again."""
-        if self._breaker.is_open:
-            self._rested = True
-        elif self._rested:
+    async def _follow_rest(self) -> None:
+        """Lets one deadline stand for all conversations that wait for an endpoint at rest."""
+        if self._breaker.is_open and not self._rested:
             roots = self._suspects.roots
             await self._store.write(lambda tx: end_pauses(tx, self._workspace, roots))
-            self._rested = False
+        self._rested = self._breaker.is_open
 
     async def _retire_taken_back(self) -> None:
         try:
@@ -467,6 +479,7 @@ class Worker:
             outcome = msgspec.structs.replace(outcome, counts=True)
         if not outcome.silent or outcome.counts:
             self._suspects.cleared(planned.roots)
+        rests = outcome.silent and self._breaker.is_open
 
         def note(tx: Transaction) -> bool:
             return note_failure(
@@ -476,7 +489,7 @@ class Worker:
                 planned,
                 outcome,
                 writer=self._writing.writer_name(planned),
-                first_backoff_ms=self._first_backoff_ms,
+                first_backoff_ms=0 if rests else self._first_backoff_ms,
             )
 
         parked = await self._store.write(note)

@@ -29,3 +29,13 @@ def park_backlog(tx: Transaction, workspace: int, session: str, before_ms: int) 
     newer = [turn for turn in owed if times[turn] >= before_ms]
     behind = set(descendants(tx.db, newer)) if newer else set[int]()
     return park(tx, workspace, [turn for turn in owed if turn not in behind], "backlog")
+
+
+def release_backlog(tx: Transaction, workspace: int) -> int:
+    """Lets the held turns be written now, as if they had never been held; returns how many."""
+    tx.execute(
+        "UPDATE mark SET reason = 'lost', at_ms = ? WHERE workspace = ?"
+        " AND outcome = 'parked' AND reason = 'backlog'",
+        (tx.at_ms, workspace),
+    )
+    return tx.db.changes()
