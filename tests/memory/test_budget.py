@@ -18,7 +18,11 @@ from turnmark_session_store import SessionStore
 pytestmark = pytest.mark.anyio
 
 QUESTION = Question(
-    instructions="write edits", material="搬到波尔图", schema_name="x", schema={}, max_answer_tokens=9
+    instructions="write edits",
+    material="搬到波尔图",
+    schema_name="x",
+    schema={},
+    max_answer_tokens=9,
 )
 
 

@@ -39,7 +39,9 @@ async def test_gives_local_turns_to_the_built_in_writer() -> None:
         await with_local(work)
         assert (await work.flush()).left == 0
         assert work.writer.offered == [["w1"]]  # type: ignore[attr-defined]
-        marks = await work.rows("SELECT key, writer FROM mark JOIN turn ON turn.id = turn ORDER BY 1")
+        marks = await work.rows(
+            "SELECT key, writer FROM mark JOIN turn ON turn.id = turn ORDER BY 1"
+        )
         assert [name for _, name in marks] == [BuiltinWriter.name, "openai/far"]
         assert "blue pot" in "".join(map(work.topic, await topics(work)))
 
@@ -82,7 +84,9 @@ async def test_mixes_no_local_turns_with_others_where_branches_meet() -> None:
     async with at_work(Scribe(name="openai/far")) as work:
         await work.store.open_session(OpenSession(session="home", memory="local"))
         await work.append("home", [user(SECRET, "h1"), user("I have a cat.", "h2")])
-        await work.store.open_session(OpenSession(session="work", forked_from=ForkPoint(session="home")))
+        await work.store.open_session(
+            OpenSession(session="work", forked_from=ForkPoint(session="home"))
+        )
         await work.append("work", [user("I work at Acme.", "w1")], after="h2")
         await work.append("home", [user("My cat is called Mia.", "h3")], after="h2")
         await work.append("work", [user("Acme builds ships.", "w2")], after="w1")
