@@ -31,7 +31,9 @@ from turnmark_events.bus import Bus
 from turnmark_events.errors import Unavailable
 from turnmark_events.types import Event
 from turnmark_memory import Memory, MemorySettings
+from turnmark_memory.budget import Budget
 from turnmark_memory.embedding.embedder import find_embedder
+from turnmark_memory.models.metering import metered
 from turnmark_memory.models.registry import Models, make_models
 from turnmark_memory.planning import Look
 from turnmark_memory.tokens import TokenCounter, load_counter
@@ -180,7 +182,8 @@ async def _open_memory(
     settings: Settings, store: SessionStore, counter: TokenCounter
 ) -> AsyncGenerator[Memory, None]:
     config = settings.config
-    models = _models(settings)
+    budget = Budget(store, config.writer.daily_tokens)
+    models = metered(_models(settings), budget, counter.count)
     memory = await Memory.open(
         store,
         settings.workspace,
@@ -190,6 +193,7 @@ async def _open_memory(
             core_tokens=config.memory.core_tokens,
             nightly=config.memory.nightly_at,
             mask_on_exit=config.privacy.mask == "exits",
+            holds_backlog=config.transcripts.backlog == "hold",
         ),
         count=counter.count,
         counter=counter.name,

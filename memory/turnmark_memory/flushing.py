@@ -11,7 +11,8 @@ from turnmark_events.errors import Refused
 from turnmark_memory.demand import Failure
 from turnmark_memory.planning import Bounds, Look, left_of, owed_now, plan
 from turnmark_memory.requests import FlushRequest
-from turnmark_memory.rewriting import Offered, since_ms, written_by
+from turnmark_memory.rewriting import Offered, since_ms, uncited, written_by
+from turnmark_memory.shelf import Shelf
 from turnmark_memory.worker import Worker
 from turnmark_session_store import SessionStore
 from turnmark_session_store.marks import offer_again
@@ -35,19 +36,26 @@ class FlushAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Flushing:
-    """Serves `memory.flush`; `spares_local` where turns of local sessions have their own writer."""
+    """Serves `memory.flush`, and what else offers turns again to the present `writer`.
+
+    `spares_local` says that turns of local sessions have a writer of their own.
+    """
 
     def __init__(
         self,
         store: SessionStore,
+        shelf: Shelf,
         worker: Worker,
         workspace_key: int,
         *,
+        writer: str,
         trigger_tokens: int,
         spares_local: bool,
     ) -> None:
         self._store = store
+        self._shelf = shelf
         self._worker = worker
+        self._writer = writer
         self._workspace = workspace_key
         self._trigger_tokens = trigger_tokens
         self._spares_local = spares_local
@@ -66,11 +74,8 @@ class Flushing:
         if asked.session is not None:
             await self._store.show_session(SessionRef(session=asked.session), None)
         again = await self._again(asked)
-        if again.turns and not asked.dry_run:
-            keys = again.keys
-            await self._store.write(
-                lambda tx: offer_again(tx, self._workspace, keys, "rewrite"), background=True
-            )
+        if not asked.dry_run:
+            await self._offer(again)
         look, before = await self.snapshot(look_of(asked), again)
         if asked.dry_run:
             return before
@@ -109,6 +114,37 @@ class Flushing:
             )
 
         return await self._store.read(read)
+
+    async def uncited(self) -> Offered:
+        """Returns the settled turns that another writer judged and no block rests on; reads all."""
+
+        def read(db: apsw.Connection) -> Offered:
+            return uncited(
+                db,
+                self._workspace,
+                self._shelf,
+                writer=self._writer,
+                spares_local=self._spares_local,
+            )
+
+        return await self._store.read(read)
+
+    async def offer_uncited(self) -> Offered:
+        """Offers the `uncited` turns to the present writer; returns them.
+
+        They are owed from now on; the worker writes them soon, and a flush waits for it.
+        """
+        offered = await self.uncited()
+        await self._offer(offered)
+        self._worker.look_everywhere()
+        return offered
+
+    async def _offer(self, offered: Offered) -> None:
+        keys = offered.keys
+        if keys:
+            await self._store.write(
+                lambda tx: offer_again(tx, self._workspace, keys, "rewrite"), background=True
+            )
 
     async def snapshot(
         self, look: Look, again: Offered = _NOTHING_AGAIN

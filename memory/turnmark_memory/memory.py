@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import anyio
 import anyio.abc
 import anyio.to_thread
-import apsw
 import msgspec
 import structlog
 
@@ -61,7 +60,6 @@ from turnmark_memory.requests import (
     UndoRequest,
 )
 from turnmark_memory.revision_listing import RevisionList, list_revisions
-from turnmark_memory.rewriting import Offered, uncited
 from turnmark_memory.shelf import Shelf
 from turnmark_memory.showing import Shown, show
 from turnmark_memory.taking_back import TakingBack
@@ -84,7 +82,6 @@ from turnmark_session_store.backlog import release_backlog
 from turnmark_session_store.batches import take_over
 from turnmark_session_store.failpoints import failpoint
 from turnmark_session_store.marks import (
-    offer_again,
     park_settled_after,
     workspace_key,
     workspace_revision,
@@ -148,8 +145,10 @@ class Memory:
         )
         self._flushing = Flushing(
             store,
+            shelf,
             self.worker,
             key,
+            writer=writer.name,
             trigger_tokens=settings.trigger_tokens,
             spares_local=asking.keeps_apart,
         )
@@ -181,6 +180,7 @@ class Memory:
             finish_owed=self._finish_owed,
             core=self._core_answer,
             owed=self._count_owed,
+            offer_uncited=self._flushing.offer_uncited,
         )
         self._tasks: anyio.abc.TaskGroup | None = None
         self._twin: str | None = None
@@ -383,28 +383,6 @@ class Memory:
         """Returns what the live tips owe this workspace."""
         resting = self.worker.resting
         return await self._store.read(lambda db: owed_page(db, self.key, asked, resting=resting))
-
-    async def uncited(self) -> Offered:
-        """Returns the settled turns that another writer judged and no block rests on; reads all."""
-        name, spares_local = self._writer.name, self._writing.asking.keeps_apart
-
-        def read(db: apsw.Connection) -> Offered:
-            return uncited(db, self.key, self._shelf, writer=name, spares_local=spares_local)
-
-        return await self._store.read(read)
-
-    async def offer_uncited(self) -> Offered:
-        """Offers the `uncited` turns to the present writer; returns them. The worker writes them.
-
-        They are owed from now on, and written with the next look; a flush waits for that.
-        """
-        offered = await self.uncited()
-        if offered.turns:
-            await self._store.write(
-                lambda tx: offer_again(tx, self.key, offered.keys, "rewrite"), background=True
-            )
-            self.worker.look_everywhere()
-        return offered
 
     async def flush(
         self, asked: FlushRequest, progress: Progress = lambda _done, _total, _what: None

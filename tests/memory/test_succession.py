@@ -1,4 +1,4 @@
-"""Facts over time: newer evidence replaces older, never the other way, and people keep their own."""
+"""Facts over time: newer evidence replaces older, not the reverse; people keep their own."""
 
 from __future__ import annotations
 

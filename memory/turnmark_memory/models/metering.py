@@ -8,7 +8,17 @@ import anyio
 
 from turnmark_memory.budget import Budget
 from turnmark_memory.models.model import Model, Question, Reply
+from turnmark_memory.models.registry import Models
 from turnmark_memory.writers.writer import WriterFailed
+
+
+def metered(models: Models, budget: Budget, count: Callable[[str], int]) -> Models:
+    """Returns the models with one budget over all of them."""
+
+    def of(model: Model | None) -> Model | None:
+        return None if model is None else MeteredModel(model, budget, count)
+
+    return Models(write=of(models.write), tidy=of(models.tidy), select=of(models.select))
 
 
 class MeteredModel:
