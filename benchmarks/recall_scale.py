@@ -1,112 +1,207 @@
-"""Recall over a growing memory: percentiles of a search, and how they grow with it.
+"""Recall and context over a growing memory: what it costs to build, to keep and to ask.
 
-Run: python benchmarks/recall_scale.py [--turns 10000,100000] [--questions 200]
+Run: python benchmarks/recall_scale.py [--documents 10000,100000] [--million] [--fused]
+     [--questions 200]
 
-Turns are made of a vocabulary with a natural distribution (Zipf), in English and Chinese, from a
-seed; questions take a few words of a random turn. Times depend on the machine: read the ratios.
+Four fifths of the documents are turns, one fifth blocks; words are made from a seed, in English and
+Chinese, with natural frequencies, and a question takes a few words of a turn. Store, index, recall
+and context are the real ones; only the worker is left out, which has nothing to do with asking.
+`--fused` also asks by meaning (needs the extra e5): vectors are drawn, questions really embedded.
+Times depend on the machine and on what else it does: read the ratios.
 """
 
 from __future__ import annotations
 
 import argparse
+import logging
+import resource
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from itertools import accumulate
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from itertools import groupby, islice
 from pathlib import Path
 from random import Random
 
+import anyio
+import structlog
+from recall.metrics import percentile
+from recall.speech import Speech
+
+from turnmark_memory.context import Context
+from turnmark_memory.dense import Dense
+from turnmark_memory.embedding.embedder import Embedder, find_embedder
 from turnmark_memory.index import Index
-from turnmark_memory.index_schema import Filters, TurnDoc
-from turnmark_memory.recall import lexical
-from turnmark_memory.search_text import query_of
+from turnmark_memory.index_schema import TopicDoc, TurnDoc
+from turnmark_memory.recall import Recall
+from turnmark_memory.relations import StoreRelations
+from turnmark_memory.requests import ContextRequest, RecallMode, RecallRequest
+from turnmark_memory.tokens import load_counter
+from turnmark_session_store import SessionStore
+from turnmark_session_store.model import Speaker, TurnIn
+from turnmark_session_store.requests import AppendTurns
 
 _SEED = 20260809
-_WORDS = 30_000
-_HAN = "".join(chr(0x4E00 + 7 * i) for i in range(2_500))
-_START = datetime(2026, 1, 1, tzinfo=UTC)
+_MILLION = 1_000_000
+_BLOCKS_IN = 5
+_CORE_PARAGRAPHS = 40
+_VECTORS_AT_ONCE = 2_000
 
 
-class Speech:
-    """Makes turns and questions from a seed."""
+class Asked:
+    """Questions that were not asked before, so that no cache knows their answers."""
 
-    def __init__(self) -> None:
-        self._random = Random(_SEED)
-        letters = "abcdefghijklmnoprstuvw"
-        draw = self._random.choices
-        self._words = ["".join(draw(letters, k=draw(range(3, 10))[0])) for _ in range(_WORDS)]
-        self._rising = list(accumulate(1 / (rank + 10) for rank in range(_WORDS)))
-        self._rising_han = list(accumulate(1 / (rank + 20) for rank in range(len(_HAN))))
+    def __init__(self, speech: Speech, turns: Sequence[TurnDoc]) -> None:
+        self._speech = speech
+        self._turns = turns
+        self._dice = Random(_SEED)
+        self.answers: dict[str, str] = {}
 
-    def turns(self, n: int) -> Iterator[TurnDoc]:
-        """Yields `n` turns in sessions of 40, every fifth in Chinese."""
-        for i in range(n):
-            yield TurnDoc(
-                label=f"s-{i:012x}",
-                namespace="bench",
-                id=str(i),
-                session=f"session-{i // 40}",
-                agent="bench",
-                project=None,
-                role="user" if i % 2 else "assistant",
-                speaker_id=None,
-                speaker_name="Dana" if i % 2 else None,
-                time=_START + timedelta(minutes=i),
-                text=self._chinese() if i % 5 == 0 else self._english(),
-                path="sources/bench/session.jsonl",
-                line=i + 1,
-                position=i % 40,
-            )
-
-    def question(self, text: str) -> str:
-        """Returns a question with a few of the words of `text`."""
-        if text[0] >= "\u4e00":
-            start = self._random.randrange(max(len(text) - 6, 1))
-            return text[start : start + 6] + "是什么"
-        return "what did Dana say about " + " ".join(self._random.sample(text.split(), 4))
-
-    def _english(self) -> str:
-        count = self._random.randint(8, 60)
-        return " ".join(self._random.choices(self._words, cum_weights=self._rising, k=count))
-
-    def _chinese(self) -> str:
-        count = self._random.randint(12, 80)
-        return "".join(self._random.choices(_HAN, cum_weights=self._rising_han, k=count))
+    def __iter__(self) -> Iterator[str]:
+        while True:
+            turn = self._dice.choice(self._turns)
+            question = self._speech.question(turn.text)
+            self.answers[question] = turn.text
+            yield question
 
 
-def measure(turns: int, questions: int, directory: Path) -> tuple[float, float, float]:
-    """Returns milliseconds: writing a turn, the median and the 95th percentile of a search."""
-    speech = Speech()
-    index = Index.open(directory / f"{turns}.db")
-    docs = list(speech.turns(turns))
+@asynccontextmanager
+async def filled(directory: Path, turns: Sequence[TurnDoc]) -> AsyncGenerator[SessionStore]:
+    """Gives a store that has the turns."""
+    store = SessionStore.open(directory / "sessions.db", count=len, idle_ms=3_600_000)
+    try:
+        for session, said in groupby(turns, key=lambda turn: turn.session):
+            given = [_turn_in(turn) for turn in said]
+            await store.append(AppendTurns(session=session, turns=given))
+        yield store
+    finally:
+        await store.aclose()
+
+
+def _turn_in(turn: TurnDoc) -> TurnIn:
+    name = turn.speaker_name
+    return TurnIn(
+        role="user" if turn.role == "user" else "assistant",
+        text=turn.text,
+        id=turn.id,
+        speaker=None if name is None else Speaker(name=name),
+        time=turn.time.isoformat(),
+    )
+
+
+def built(path: Path, turns: Sequence[TurnDoc], topics: Sequence[TopicDoc]) -> tuple[Index, float]:
+    """Returns an index of it all, and the seconds that building it took."""
+    index = Index.open(path)
     began = time.perf_counter()
-    index.rebuild(docs, (), 1)
-    built = (time.perf_counter() - began) / turns * 1_000
+    index.rebuild(turns, topics, 1)
+    return index, time.perf_counter() - began
+
+
+def meaning_of(index: Index, folder: Path, turns: Sequence[TurnDoc], embedder: Embedder) -> Dense:
+    """Returns vectors of the turns, ready to be asked."""
+    from turnmark_memory.embedding.documents import of_turn  # noqa: PLC0415  needs the extra
+    from turnmark_memory.embedding.meaning import Meaning, vectors_of  # noqa: PLC0415  the same
+    from turnmark_memory.embedding.space import Space  # noqa: PLC0415  the same
+
+    file = vectors_of(folder)
+    space = Space.begin(file, embedder)
+    documents = iter(turns)
+    while some := list(islice(documents, _VECTORS_AT_ONCE)):
+        made = [of_turn(t.label, t.text, speaker=t.speaker, at=t.time) for t in some]
+        file.put(space.generation.id, [space.make(document) for document in made])
+    file.complete(space.generation.id)
+    return Meaning(index, file, embedder)
+
+
+async def timed(
+    questions: Iterator[str], count: int, ask: Callable[[str], Awaitable[object]]
+) -> list[float]:
+    """Returns the milliseconds that each of `count` questions took, after one to warm up."""
+    await ask(next(questions))
     times: list[float] = []
-    for doc in Random(_SEED).sample(docs, questions):
-        asked = query_of(speech.question(doc.text))
+    for question in islice(questions, count):
         began = time.perf_counter()
-        found = lexical(index, asked, Filters(), ("turn",))
+        await ask(question)
         times.append((time.perf_counter() - began) * 1_000)
-        assert found
+    return times
+
+
+async def measure(documents: int, count: int, directory: Path, real: Embedder | None) -> None:
+    """Prints what a memory of so many documents costs."""
+    speech = Speech()
+    blocks = documents // _BLOCKS_IN
+    turns = list(speech.turns(documents - blocks))
+    topics = list(speech.topics(turns, blocks))
+    index, seconds = built(directory / "index.db", turns, topics)
+    core = "\n\n".join(speech.text(in_chinese=False) for _ in range(_CORE_PARAGRAPHS))
+    asked = Asked(speech, turns)
+    dense = None if real is None else _meaning(index, directory, turns, real, asked)
+    async with filled(directory, turns) as store:
+        relations, counter = StoreRelations(store), load_counter()
+        recall = Recall(index, relations, counter.count, dense=dense)
+        context = Context(recall, lambda: core, counter.count)
+        words = await timed(iter(asked), count, lambda q: recall.recall(_request(q, "lexical")))
+        fused: list[float] = []
+        if dense is not None:
+            fused = await timed(iter(asked), count, lambda q: recall.recall(_request(q, "hybrid")))
+        packed = await timed(iter(asked), count, lambda q: context.context(ContextRequest(query=q)))
     index.close()
-    times.sort()
-    return built, times[len(times) // 2], times[int(len(times) * 0.95)]
+    sizes = [_megabytes(directory, "index.db*"), _megabytes(directory, "*vector*")]
+    print(
+        f"{documents:>10}{seconds:>10.1f}{1e6 * seconds / documents:>10.0f}"
+        + "".join(f"{size:>12.1f}" for size in sizes)
+        + _both(words) + (_both(fused) if fused else f"{'-':>16}") + _both(packed)
+        + f"{_peak_mebibytes():>10.0f}",
+        flush=True,
+    )  # fmt: skip
+
+
+def _meaning(
+    index: Index, directory: Path, turns: Sequence[TurnDoc], real: Embedder, asked: Asked
+) -> Dense:
+    from recall.drawn import DrawnEmbedder  # noqa: PLC0415  NumPy comes with the extra
+
+    return meaning_of(index, directory, turns, DrawnEmbedder(real, asked.answers))
+
+
+def _request(question: str, mode: RecallMode) -> RecallRequest:
+    return RecallRequest(query=question, k=10, mode=mode)
+
+
+def _both(times: Sequence[float]) -> str:
+    return f"{percentile(times, 0.5):>8.1f}{percentile(times, 0.95):>8.1f}"
+
+
+def _megabytes(directory: Path, pattern: str) -> float:
+    return sum(file.stat().st_size for file in directory.rglob(pattern)) / 1e6
+
+
+def _peak_mebibytes() -> float:
+    unit = 1 if sys.platform == "darwin" else 1_024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1_048_576
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--turns", default="1000,10000,100000")
+    parser.add_argument("--documents", default="10000,100000")
+    parser.add_argument("--million", action="store_true", help="10^6 documents too: many minutes")
+    parser.add_argument("--fused", action="store_true")
     parser.add_argument("--questions", type=int, default=200)
     given = parser.parse_args()
-    first = None
-    print(f"{'turns':>9} {'write ms/turn':>14} {'p50 ms':>8} {'p95 ms':>8} {'p95 ratio':>10}")
-    with tempfile.TemporaryDirectory() as directory:
-        for turns in (int(part) for part in given.turns.split(",")):
-            built, p50, p95 = measure(turns, given.questions, Path(directory))
-            first = first or p95
-            print(f"{turns:>9} {built:>14.3f} {p50:>8.2f} {p95:>8.2f} {p95 / first:>10.2f}")
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    real = find_embedder("e5") if given.fused else None
+    sizes = [int(part) for part in given.documents.split(",")]
+    print(
+        f"{'':>10}{'build':>10}{'':>10}{'index':>12}{'vectors':>12}"
+        f"{'words, ms':>16}{'fused, ms':>16}{'context, ms':>16}{'peak':>10}\n"
+        f"{'documents':>10}{'s':>10}{'us/doc':>10}{'MB':>12}{'MB':>12}"
+        + f"{'p50':>8}{'p95':>8}" * 3
+        + f"{'MiB':>10}"
+    )
+    for size in [*sizes, *([_MILLION] if given.million else [])]:
+        with tempfile.TemporaryDirectory(prefix="turnmark-bench-") as directory:
+            anyio.run(measure, size, given.questions, Path(directory), real)
 
 
 if __name__ == "__main__":
