@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from turnmark.config import decode_config
+
 ROOT = Path(__file__).resolve().parents[1]
 READMES = ("README.md", "README.zh.md")
 DOCUMENTS = sorted(
@@ -80,6 +82,14 @@ def test_shows_python_that_parses() -> None:
     for node in imports:
         assert node.module == "turnmark"
         assert all(hasattr(module, alias.name) for alias in node.names)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_shows_configurations_that_are_taken(document: str) -> None:
+    """Every TOML block is a configuration that a daemon starts with."""
+    for language, block in blocks_of(document):
+        if language == "toml":
+            decode_config(block, Path(document))
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

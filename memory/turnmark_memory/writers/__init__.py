@@ -8,5 +8,8 @@ answer raises `WriterFailed`, which is never to be taken for `nothing`.
 model: `sentences.py` cuts a turn into sentences, `statements.py` keeps those that state something
 (cues per language in `english.py` and `chinese.py`), `dates.py` resolves relative dates,
 `quoting.py` frames the words as a quotation, `filing.py` chooses topic and heading, and
-`builtin.py` puts them together. Open `builtin.py` next.
+`builtin.py` puts them together. A model is asked by `model_writer.py`: `rules.py` says what it is
+told, `prompt.py` makes the question, whose size does not grow with the memory, of lines that
+nothing can forge (`json_line.py`), and `answer.py` reads what comes back. Open `builtin.py` or
+`model_writer.py` next.
 """
