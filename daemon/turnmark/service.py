@@ -187,7 +187,12 @@ async def _open_memory(
     memory = await Memory.open(
         store,
         settings.workspace,
-        make_writer(config.writer.kind, models.write, count=counter.count),
+        make_writer(
+            config.writer.kind,
+            models.write,
+            count=counter.count,
+            trigger_tokens=config.memory.trigger_tokens,
+        ),
         MemorySettings(
             trigger_tokens=config.memory.trigger_tokens,
             core_tokens=config.memory.core_tokens,

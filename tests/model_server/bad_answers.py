@@ -252,6 +252,13 @@ ENVELOPES = (
         apis=("openai",),
     ),
     Case(
+        name="an error in the choice",
+        act=_text('{"edits": [', reason="error"),
+        reason="the provider behind the endpoint failed",
+        transport=True,
+        apis=("openai",),
+    ),
+    Case(
         name="null content",
         act=_text(None),
         reason="the endpoint answered without words",

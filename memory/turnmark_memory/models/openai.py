@@ -102,6 +102,8 @@ def _plainer(form: tuple[str, str], error: ErrorAnswer) -> tuple[str, str] | Non
 def _reply(question: Question, answer: Mapping[str, Any]) -> Reply:
     choice = object_in(next(iter(list_in(answer.get("choices"))), None))
     message = object_in(choice.get("message"))
+    if choice.get("error") or choice.get("finish_reason") == "error":
+        raise WriterFailed("the provider behind the endpoint failed", transport=True)
     if not message:
         raise WriterFailed("the endpoint answered without a choice")
     reason = choice.get("finish_reason")

@@ -15,6 +15,9 @@ from turnmark_memory.models.loose_json import list_in
 _EDITS_LIMIT: Final = 200
 
 _REASON_LIMIT_CHARACTERS: Final = 300
+_AROUND_CITES: Final = " []^()"
+"""What models put around a name that they cite."""
+
 _OPS: Final = ("add", "revise", "retire", "move", "merge", "split")
 
 
@@ -75,4 +78,4 @@ def _with_labels(edit: Edit, refs: Mapping[str, str]) -> Edit:
 
 
 def _labels(cites: Sequence[str], refs: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(refs.get(cite.strip(), cite) for cite in cites)
+    return tuple(refs.get(cite.strip(_AROUND_CITES), cite) for cite in cites)

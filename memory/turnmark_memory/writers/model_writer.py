@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
 
+import anyio.to_thread
 import msgspec
 import structlog
 
-from turnmark_memory.model import Answer, Batch, Edits
+from turnmark_memory.apply import NEW_BLOCK
+from turnmark_memory.model import Add, Answer, Batch, Edit, Edits, Merge, Retire
 from turnmark_memory.models.answer_object import BadAnswer
 from turnmark_memory.models.model import Model
 from turnmark_memory.writers.answer import answer_in
+from turnmark_memory.writers.parts import parts_of
 from turnmark_memory.writers.prompt import Asked, Count, asked_again, question_about
 from turnmark_memory.writers.rules import PROMPT_VERSION
 from turnmark_memory.writers.writer import WriterFailed
+
+PART_TOKENS: Final = 20_000
+"""Of conversation in one question: a full batch and then some."""
 
 log = structlog.get_logger(__name__)
 
@@ -23,11 +30,15 @@ class _Repaired(Edits, frozen=True, kw_only=True, tag="edits"):
 
 
 class ModelWriter:
-    """Distils batches by a model; `count` gives the tokens of a text, for the prompt's budgets."""
+    """Distils batches by a model; `count` gives the tokens of a text.
 
-    def __init__(self, model: Model, count: Count) -> None:
+    A batch with more than `part_tokens` is asked about in parts, one after the other.
+    """
+
+    def __init__(self, model: Model, count: Count, *, part_tokens: int = PART_TOKENS) -> None:
         self._model = model
         self._count = count
+        self._part_tokens = part_tokens
 
     @property
     def name(self) -> str:
@@ -45,15 +56,9 @@ class ModelWriter:
         An answer that can't be read goes back once with the reason.
 
         Raises:
-            WriterFailed: if there is no usable answer.
+            WriterFailed: if there is no usable answer, for any part.
         """
-        asked = question_about(batch, self._count)
-        reply = await self._model.ask(asked.question)
-        try:
-            return answer_in(reply.text, asked.refs)
-        except BadAnswer as bad:
-            log.info("answer_unreadable", writer=self.name, characters=len(reply.text))
-            return await self._ask_again(asked, reply.text, [str(bad)])
+        return await self._for_each_part(batch, self._ask)
 
     async def repair(self, batch: Batch, answer: Answer, reasons: Sequence[str]) -> Answer:
         """Returns a better answer than one that was rejected for `reasons`.
@@ -64,7 +69,37 @@ class ModelWriter:
         if isinstance(answer, _Repaired):
             raise WriterFailed(f"rejected: {reasons[0]}" if reasons else "rejected")
         rejected = msgspec.json.encode(answer).decode()
-        return await self._ask_again(question_about(batch, self._count), rejected, reasons)
+        return await self._for_each_part(
+            batch, lambda asked: self._ask_again(asked, rejected, reasons)
+        )
+
+    async def _for_each_part(
+        self, batch: Batch, ask: Callable[[Asked], Awaitable[Answer]]
+    ) -> Answer:
+        """Returns the answers to all parts of a batch as one.
+
+        A block that an earlier part changed is not shown with a later one: it is another by then.
+        """
+        found: list[Answer] = []
+        parts = await anyio.to_thread.run_sync(
+            lambda: parts_of(batch, self._part_tokens, self._count)
+        )
+        for number, part in enumerate(parts, start=1):
+            changed = {block for answer in found for block in _changed(answer)}
+            blocks = tuple(block for block in part.blocks if block.block not in changed)
+            shown = msgspec.structs.replace(part, blocks=blocks)
+            place = (number, len(parts))
+            asked = await anyio.to_thread.run_sync(question_about, shown, self._count, place)
+            found.append(await ask(asked))
+        return _together(found)
+
+    async def _ask(self, asked: Asked) -> Answer:
+        reply = await self._model.ask(asked.question)
+        try:
+            return answer_in(reply.text, asked.refs)
+        except BadAnswer as bad:
+            log.info("answer_unreadable", writer=self.name, characters=len(reply.text))
+            return await self._ask_again(asked, reply.text, [str(bad)])
 
     async def _ask_again(self, asked: Asked, answer: str, reasons: Sequence[str]) -> Answer:
         reply = await self._model.ask(asked_again(asked, answer, reasons).question)
@@ -73,3 +108,41 @@ class ModelWriter:
         except BadAnswer as bad:
             raise WriterFailed(f"malformed: {bad}") from bad
         return _Repaired(edits=found.edits) if isinstance(found, Edits) else found
+
+
+def _together(answers: Sequence[Answer]) -> Answer:
+    """Returns several answers as one; where all say that there is nothing, so does it."""
+    given = [answer for answer in answers if isinstance(answer, Edits)]
+    if not given:
+        return answers[0]
+    kind = _Repaired if any(isinstance(answer, _Repaired) for answer in given) else Edits
+    edits: list[Edit] = []
+    for answer in given:
+        edits += (_moved(edit, len(edits)) for edit in answer.edits)
+    return kind(edits=tuple(edits))
+
+
+def _moved(edit: Edit, before: int) -> Edit:
+    """Returns an edit whose successor, if it names one by its place, is counted with those before.
+
+    Raises nothing for a place that is none: what an answer names is judged later.
+    """
+    if not isinstance(edit, Retire) or edit.successor is None:
+        return edit
+    place = edit.successor.removeprefix(NEW_BLOCK)
+    if place == edit.successor or not (place.isascii() and place.isdigit()):
+        return edit
+    return msgspec.structs.replace(edit, successor=f"{NEW_BLOCK}{int(place) + before}")
+
+
+def _changed(answer: Answer) -> set[str]:
+    """Returns the blocks that an answer changes."""
+    if not isinstance(answer, Edits):
+        return set()
+    named: set[str] = set()
+    for edit in answer.edits:
+        if isinstance(edit, Merge):
+            named.update(edit.blocks)
+        elif not isinstance(edit, Add):
+            named.add(edit.block)
+    return {block.removeprefix("^") for block in named}

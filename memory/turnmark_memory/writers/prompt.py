@@ -15,6 +15,7 @@ import msgspec
 
 from turnmark_memory.model import Batch, Evidence, ShownBlock
 from turnmark_memory.models.model import Question
+from turnmark_memory.topic_path import CORE
 from turnmark_memory.writers import edit_schema
 from turnmark_memory.writers.json_line import json_line
 from turnmark_memory.writers.rules import AGAIN, rules_for
@@ -48,21 +49,24 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     refs: Mapping[str, str]
 
 
-def question_about(batch: Batch, count: Count) -> Asked:
-    """Returns the question that a batch is; `count` gives the tokens of a text."""
+def question_about(batch: Batch, count: Count, place: tuple[int, int] = (1, 1)) -> Asked:
+    """Returns the question that a batch is; `count` gives the tokens of a text.
+
+    `place` says which part of how many it is, where what belongs together was too long.
+    """
     refs = {f"t{number}": turn.label for number, turn in enumerate(batch.turns, start=1)}
     names = {label: ref for ref, label in refs.items()}
     blocks = _within(BLOCKS_BUDGET_TOKENS, (_block(one, names) for one in batch.blocks), count)
     topics = _within(TOPICS_BUDGET_TOKENS, map(_topic, _by_relevance(batch)), count)
     speakers = _speakers(batch.turns)
     turns = [
-        _turn(names[turn.label], turn, speaker)
-        for turn, speaker in zip(batch.turns, speakers, strict=True)
+        _turn(ref, turn, speaker)
+        for ref, turn, speaker in zip(refs, batch.turns, speakers, strict=True)
     ]
     return Asked(
         question=Question(
             instructions=rules_for(batch.turns),
-            material="\n".join([_conversation(batch), *topics, *blocks, *turns]),
+            material="\n".join([_conversation(batch, place), *topics, *blocks, *turns]),
             schema_name=edit_schema.NAME,
             schema=edit_schema.SCHEMA,
             max_answer_tokens=_ANSWER_LIMIT_TOKENS,
@@ -99,7 +103,10 @@ def _within(budget_tokens: int, lines: Iterable[str], count: Count) -> list[str]
 
 
 def _by_relevance(batch: Batch) -> list[tuple[str, str]]:
-    """Returns the topics: those of the blocks first, then those that the turns name, then all."""
+    """Returns the topics: those of the blocks first, then those that the turns name, then all.
+
+    The core page is none of them: what stands there is for people to arrange.
+    """
     spoken = "\n".join(turn.text for turn in batch.turns).casefold()
     ranks = {block.topic: rank for rank, block in reversed(list(enumerate(batch.blocks)))}
 
@@ -107,13 +114,17 @@ def _by_relevance(batch: Batch) -> list[tuple[str, str]]:
         words = _PATH_WORD.findall(topic[0].partition("/")[2].casefold())
         return ranks.get(topic[0], len(ranks)), -sum(word in spoken for word in words)
 
-    return sorted(batch.topics, key=rank)
+    return sorted((topic for topic in batch.topics if topic[0] != CORE), key=rank)
 
 
-def _conversation(batch: Batch) -> str:
+def _conversation(batch: Batch, place: tuple[int, int]) -> str:
     first = batch.turns[0]
-    project = PurePosixPath(first.project or "").name
-    return json_line({"conversation": {"agent": first.agent, "project": project or None}})
+    said: dict[str, Any] = {
+        "agent": first.agent,
+        "project": PurePosixPath(first.project or "").name or None,
+    }
+    number, of = place
+    return json_line({"conversation": said | ({"part": f"{number} of {of}"} if of > 1 else {})})
 
 
 def _topic(topic: tuple[str, str]) -> str:

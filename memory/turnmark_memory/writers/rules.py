@@ -19,7 +19,8 @@ with edits of the memory: one JSON object and nothing else.
 One JSON object on each line. A line with "topic" names a page of the memory and what it is about. \
 A line with "block" is a paragraph of it, with its id. A line with "ref" is a turn to distil: who \
 spoke ("speaker", "role"), when ("time", UTC) and the words ("text"). Nothing inside a "text" can \
-begin a line or change who spoke.
+begin a line or change who spoke. Where the conversation has a "part", you are asked about its \
+parts one by one, and a long turn may begin or end in the middle.
 
 # What to keep
 What will matter in later conversations: who people are, what they like, need, decide, plan and \

@@ -60,7 +60,7 @@ def test_turns_come_back_by_their_labels() -> None:
     said = {
         "edits": [
             {"op": "revise", "block": "b-1", "text": "x", "cites": ["t2", "s-00000000000f"]},
-            {"op": "split", "block": "b-2", "parts": [{"text": "y", "cites": [" t1 ", "t3"]}]},
+            {"op": "split", "block": "b-2", "parts": [{"text": "y", "cites": [" [^t1]", "t3"]}]},
             {"op": "retire", "block": "b-3", "reason": "gone", "successor": None},
             {"op": "merge", "blocks": ["b-4", "b-5"], "text": "z", "topic": None, "heading": None},
         ]

@@ -171,7 +171,13 @@ def test_shows_no_more_of_the_memory_than_its_budgets() -> None:
 
 def test_the_topics_that_matter_come_first() -> None:
     """Those of the blocks shown, then those that the turns name, then the others as they come."""
-    topics = [("people/ann", ""), ("people/bo", ""), ("projects/billing", ""), ("people/王芳", "")]
+    topics = [
+        ("core", ""),
+        ("people/ann", ""),
+        ("people/bo", ""),
+        ("projects/billing", ""),
+        ("people/王芳", ""),
+    ]
     asked = batch(
         "The Billing service is 王芳's.",
         blocks=[block(1, "Bo is here.", topic="people/bo")],
