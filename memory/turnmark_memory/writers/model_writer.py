@@ -118,7 +118,8 @@ def _together(answers: Sequence[Answer]) -> Answer:
     kind = _Repaired if any(isinstance(answer, _Repaired) for answer in given) else Edits
     edits: list[Edit] = []
     for answer in given:
-        edits += (_moved(edit, len(edits)) for edit in answer.edits)
+        before = len(edits)
+        edits += (_moved(edit, before) for edit in answer.edits)
     return kind(edits=tuple(edits))
 
 
