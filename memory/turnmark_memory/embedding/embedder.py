@@ -18,7 +18,7 @@ Vector = Sequence[float]
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
     """What this embedder's cosines mean: of unrelated texts, and where half are answers.
 
-    They are measured against the centre of its space, see `nearness.py`.
+    They are measured as `frame.py` looks at its space.
     """
 
     unrelated: float

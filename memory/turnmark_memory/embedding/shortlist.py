@@ -1,10 +1,10 @@
 """The nearest among many vectors: signs first, in memory, then the numbers of the best.
 
-Of each vector one bit a number is kept in memory, whether it lies above the centre of its space:
-48 bytes at 384 numbers. Those whose bits differ least from the question's are compared exactly,
+Of each vector one bit a number is kept in memory, its sign: 48 bytes at 384
+numbers. Those whose bits differ least from the question's are compared exactly,
 out of the file of numbers, which is mapped and takes no memory of its own.
 
-This module and `space.py` need NumPy; whoever imports them has an embedder.
+This module, `frame.py` and `space.py` need NumPy; whoever imports them has an embedder.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float32]
+from turnmark_memory.embedding.frame import Floats
+
 Slots = NDArray[np.int64]
 
 _EXACT = 8_000
@@ -31,32 +32,21 @@ _LARGEST_CODE = 127
 _TINY = 1e-6
 
 
-def floats(vector: bytes) -> Floats:
-    """Returns a vector from its float32 bytes."""
-    return np.frombuffer(vector, dtype=np.float32)
-
-
-def code_of(vector: bytes) -> bytes:
+def code_of(vector: Floats) -> bytes:
     """Returns a vector as int8, a quarter of the bytes; a cosine moves by less than 0.01."""
-    given = floats(vector)
-    largest = float(np.abs(given).max()) or 1.0
-    code: NDArray[np.int8] = np.rint(given * (_LARGEST_CODE / largest)).astype(np.int8)
+    largest = float(np.abs(vector).max()) or 1.0
+    code: NDArray[np.int8] = np.rint(vector * (_LARGEST_CODE / largest)).astype(np.int8)
     return code.tobytes()
 
 
-def middle_of(vectors: Sequence[bytes]) -> bytes:
-    """Returns the mean of vectors."""
-    return np.mean([floats(one) for one in vectors], axis=0, dtype=np.float32).tobytes()
-
-
 class Shortlist:
-    """The vectors of one generation, seen from its centre. Not for several threads at once."""
+    """The vectors of one generation. Not for several threads at once."""
 
-    def __init__(self, numbers: Path, centre: bytes) -> None:
+    def __init__(self, numbers: Path, dimension: int) -> None:
         self._numbers = numbers
-        self._centre = floats(centre)
-        self._words = len(self._centre) // _WORD_BITS
-        self._rows: NDArray[np.int8] = np.empty((0, len(self._centre)), dtype=np.int8)
+        self._dimension = dimension
+        self._words = dimension // _WORD_BITS
+        self._rows: NDArray[np.int8] = np.empty((0, dimension), dtype=np.int8)
         self._bits: NDArray[np.uint64] = np.empty((self._words, 0), dtype=np.uint64)
         self._length = 0
 
@@ -66,9 +56,9 @@ class Shortlist:
             return
         self._make_room(max(slots) + 1)
         at = np.asarray(slots, dtype=np.int64)
-        self._bits[:, at] = self._packed(self._unit_rows(at)).T
+        self._bits[:, at] = _packed(self._rows[at]).T
 
-    def nearest(self, query: bytes, limit: int, exact: int = _EXACT) -> list[tuple[int, float]]:
+    def nearest(self, query: Floats, limit: int, exact: int = _EXACT) -> list[tuple[int, float]]:
         """Returns the slots of the nearest vectors with their cosines, the nearest first."""
         if self._length <= exact:
             candidates = np.arange(self._length, dtype=np.int64)
@@ -80,14 +70,14 @@ class Shortlist:
         best = np.argsort(-cosines, kind="stable")[:limit]
         return [(int(candidates[one]), float(cosines[one])) for one in best]
 
-    def cosines(self, query: bytes, slots: Sequence[int]) -> list[float]:
+    def cosines(self, query: Floats, slots: Sequence[int]) -> list[float]:
         """Returns the cosine of the question and each of these slots; -1 where one is free."""
         at = np.asarray(slots, dtype=np.int64)
         return [float(one) for one in self._cosines(query, at)]
 
-    def _apart(self, query: bytes) -> NDArray[np.uint16]:
+    def _apart(self, query: Floats) -> NDArray[np.uint16]:
         """Returns in how many bits each vector differs from the question."""
-        asked = self._packed(floats(query)[np.newaxis, :])[0]
+        asked = _packed(query[np.newaxis, :])[0]
         apart = np.zeros(self._length, dtype=np.uint16)
         for start in range(0, self._length, _BLOCK):
             end = min(start + _BLOCK, self._length)
@@ -95,38 +85,28 @@ class Shortlist:
                 apart[start:end] += np.bitwise_count(self._bits[word, start:end] ^ asked[word])
         return apart
 
-    def _cosines(self, query: bytes, slots: Slots) -> Floats:
+    def _cosines(self, query: Floats, slots: Slots) -> Floats:
         if not len(slots):
             return np.empty(0, dtype=np.float32)
-        # The cosine of row/|row| and the question as seen from the centre, in one pass over rows.
         rows: Floats = self._rows[slots].astype(np.float32)
-        asked = floats(query) - self._centre
-        asked /= max(float(np.linalg.norm(asked)), _TINY)
         sizes = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        along = (rows @ np.stack([asked, self._centre], axis=1)) / np.maximum(sizes, _TINY)[:, None]
-        from_centre = np.sqrt(np.maximum(1 - 2 * along[:, 1] + self._centre @ self._centre, _TINY))
-        cosines: Floats = (along[:, 0] - self._centre @ asked) / from_centre
+        cosines: Floats = (rows @ query) / np.maximum(sizes, _TINY)
         cosines[sizes == 0] = -1.0  # a free slot
         return cosines
-
-    def _unit_rows(self, slots: Slots) -> Floats:
-        rows: Floats = self._rows[slots].astype(np.float32)
-        sizes = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        rows /= np.maximum(sizes, _TINY)[:, np.newaxis]
-        return rows
-
-    def _packed(self, rows: Floats) -> NDArray[np.uint64]:
-        return np.packbits(rows > self._centre, axis=1).view(np.uint64)
 
     def _make_room(self, length: int) -> None:
         """Maps what the file has by now; doubles where the room for bits ends."""
         if length > len(self._rows):
             mapped = np.memmap(self._numbers, dtype=np.int8, mode="r")
-            dimension = len(self._centre)
-            self._rows = mapped[: len(mapped) // dimension * dimension].reshape(-1, dimension)
+            whole = len(mapped) // self._dimension * self._dimension
+            self._rows = mapped[:whole].reshape(-1, self._dimension)
         if length > self._bits.shape[1]:
             room = max(1_024, 2 * self._bits.shape[1], length)
             bits = np.zeros((self._words, room), dtype=np.uint64)
             bits[:, : self._length] = self._bits[:, : self._length]
             self._bits = bits
         self._length = max(self._length, length)
+
+
+def _packed(rows: NDArray[np.int8] | Floats) -> NDArray[np.uint64]:
+    return np.packbits(rows > 0, axis=1).view(np.uint64)

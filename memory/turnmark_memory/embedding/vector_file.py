@@ -39,7 +39,6 @@ _APPLICATION_ID = 0x746D7663
 """`tmvc`: keeps a database of another program from being taken for vectors and replaced."""
 _SCHEMA_VERSION = 1
 _BUSY_MS = 5_000
-_FLOAT_BYTES = 4
 
 _PRAGMAS = (
     "PRAGMA journal_mode = wal",
@@ -54,7 +53,8 @@ CREATE TABLE generation (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     space TEXT NOT NULL,
     recipe INTEGER NOT NULL,
-    centre BLOB NOT NULL,
+    dimension INTEGER NOT NULL,
+    frame BLOB NOT NULL,
     complete INTEGER NOT NULL DEFAULT 0,
     slots INTEGER NOT NULL DEFAULT 0,
     changes INTEGER NOT NULL DEFAULT 0,
@@ -80,22 +80,18 @@ CREATE TABLE free (
 
 
 class GenerationRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The vectors of one embedder's space; `centre` (float32) is what all its texts share.
+    """The vectors of one embedder's space; `frame` says how they were looked at (`frame.py`).
 
-    `slots` is one more than the highest slot that was ever used.
+    `dimension` is how many numbers a vector has, `slots` one more than the highest slot ever used.
     """
 
     id: int
     space: str
     recipe: int
-    centre: bytes
+    dimension: int
+    frame: bytes
     complete: bool
     slots: int
-
-    @property
-    def dimension(self) -> int:
-        """How many numbers a vector has."""
-        return len(self.centre) // _FLOAT_BYTES
 
 
 class Made(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,11 +126,12 @@ class VectorFile:
         """Returns the file that holds a generation's rows, slot after slot."""
         return self.path.with_name(NUMBERS_PATTERN.replace("*", str(generation)))
 
-    def begin(self, space: str, recipe: int, centre: bytes) -> GenerationRow:
+    def begin(self, space: str, recipe: int, dimension: int, frame: bytes) -> GenerationRow:
         """Returns the generation of a space and recipe, a new one if there is none yet."""
         with self._using() as db, db:
-            sql = "INSERT OR IGNORE INTO generation (space, recipe, centre) VALUES (?, ?, ?)"
-            db.execute(sql, (space, recipe, centre))
+            sql = """INSERT OR IGNORE INTO generation (space, recipe, dimension, frame)
+                     VALUES (?, ?, ?, ?)"""
+            db.execute(sql, (space, recipe, dimension, frame))
         found = self.generation(space, recipe)
         if found is None:
             raise LookupError(space)
@@ -148,10 +145,10 @@ class VectorFile:
         """Returns the generations, the newest first; none where there is no file."""
         if self._is_absent():
             return []
-        sql = "SELECT id, space, recipe, centre, complete, slots FROM generation ORDER BY id DESC"
+        names = ("id", "space", "recipe", "dimension", "frame", "complete", "slots")
+        sql = f"SELECT {', '.join(names)} FROM generation ORDER BY id DESC"
         with self._using() as db:
             rows = db.execute(sql).fetchall()
-        names = ("id", "space", "recipe", "centre", "complete", "slots")
         return [
             msgspec.convert(dict(zip(names, row, strict=True)), GenerationRow, strict=False)
             for row in rows
@@ -275,9 +272,9 @@ class VectorFile:
 
     def _zero(self, db: Database, generation: int, slots: Sequence[int]) -> None:
         if slots:
-            sql = "SELECT length(centre) FROM generation WHERE id = ?"
+            sql = "SELECT dimension FROM generation WHERE id = ?"
             found = db.execute(sql, (generation,)).fetchone()
-            blank = bytes(int(found[0]) // _FLOAT_BYTES if found else 0)
+            blank = bytes(int(found[0]) if found else 0)
             self._write(generation, dict.fromkeys(slots, blank))
 
     def _write(self, generation: int, rows: dict[int, bytes]) -> None:
@@ -380,11 +377,11 @@ def _is_usable(db: Database, file: VectorFile) -> bool:
     for pragma in _PRAGMAS:
         db.execute(pragma).fetchall()
     db.execute("SELECT * FROM vector LIMIT 1").fetchall()
-    sql = "SELECT id, slots, length(centre) FROM generation"
-    for generation, slots, size in db.execute(sql).fetchall():
+    sql = "SELECT id, slots, dimension FROM generation"
+    for generation, slots, dimension in db.execute(sql).fetchall():
         numbers = file.numbers(int(generation))
         there = numbers.stat().st_size if numbers.exists() else 0
-        if there < slots * size // _FLOAT_BYTES:
+        if there < slots * dimension:
             return False
     return True
 

@@ -14,7 +14,7 @@ from turnmark_events.errors import Unavailable
 from turnmark_memory.dense import DocRef
 from turnmark_memory.embedding.vector_file import DamagedVectors, Made, VectorFile
 
-CENTRE = bytes(64 * 4)
+FRAME = bytes(64 * 4)
 ONE: DocRef = ("turn", "s-1")
 TWO: DocRef = ("block", "b-2")
 
@@ -49,11 +49,11 @@ def test_makes_nothing_until_something_is_kept(file: VectorFile) -> None:
 
 def test_keeps_vectors_over_a_restart(file: VectorFile) -> None:
     """With what they were made from and where they are; files are the owner's alone."""
-    generation = file.begin("m", 1, CENTRE)
+    generation = file.begin("m", 1, 64, FRAME)
     file.put(generation.id, [made(ONE, 1, b"x"), made(TWO, 2, b"y")])
     file.close()
     again = VectorFile(file.path)
-    assert again.begin("m", 1, b"other").centre == CENTRE
+    assert again.begin("m", 1, 64, b"other").frame == FRAME
     assert again.digests(generation.id, "turn", ["s-1", "s-9"]) == {"s-1": b"x"}
     assert rows_of(again, generation.id) == {ONE: 1, TWO: 2}
     assert again.numbers(generation.id).stat().st_mode & 0o077 == 0
@@ -63,7 +63,7 @@ def test_keeps_vectors_over_a_restart(file: VectorFile) -> None:
 
 def test_a_new_vector_takes_the_place_of_the_old_one(file: VectorFile) -> None:
     """The old numbers are zeroed, their slot is used again, and readers are told what changed."""
-    generation = file.begin("m", 1, CENTRE).id
+    generation = file.begin("m", 1, 64, FRAME).id
     file.put(generation, [made(ONE, 1)])
     file.put(generation, [made(ONE, 2)])
     assert file.numbers(generation).read_bytes() == bytes(64) + bytes([2]) * 64
@@ -77,7 +77,7 @@ def test_a_new_vector_takes_the_place_of_the_old_one(file: VectorFile) -> None:
 def test_erases_numbers_and_names(file: VectorFile) -> None:
     """Of all generations; nothing of them is left in any file."""
     for space in ("m", "n"):
-        generation = file.begin(space, 1, CENTRE).id
+        generation = file.begin(space, 1, 64, FRAME).id
         file.put(generation, [made(("turn", "s-forgotten"), 7), made(TWO, 2)])
     file.erase([("turn", "s-forgotten")])
     assert file.count() == 2
@@ -89,7 +89,7 @@ def test_erases_numbers_and_names(file: VectorFile) -> None:
 
 def test_zeroes_at_the_next_start_what_a_kill_left(file: VectorFile) -> None:
     """A kill between the commit that frees a slot and its zeroing leaves no numbers for good."""
-    generation = file.begin("m", 1, CENTRE).id
+    generation = file.begin("m", 1, 64, FRAME).id
     file.put(generation, [made(ONE, 7)])
     row = file.numbers(generation).read_bytes()
     file.erase([ONE])
@@ -101,10 +101,10 @@ def test_zeroes_at_the_next_start_what_a_kill_left(file: VectorFile) -> None:
 
 def test_the_next_generation_takes_over_when_it_is_whole(file: VectorFile) -> None:
     """Both are there until then; afterwards the old one is gone from the disk."""
-    old = file.begin("m", 1, CENTRE).id
+    old = file.begin("m", 1, 64, FRAME).id
     file.put(old, [made(ONE, 1)])
     file.complete(old)
-    new = file.begin("n", 1, bytes(128 * 4)).id
+    new = file.begin("n", 1, 128, FRAME).id
     file.put(new, [Made(ref=ONE, digest=b"d", code=bytes([5]) * 128)])
     assert [(g.space, g.complete, g.dimension) for g in file.generations()] == [
         ("n", False, 128),
@@ -120,7 +120,7 @@ def test_the_next_generation_takes_over_when_it_is_whole(file: VectorFile) -> No
 @pytest.mark.parametrize("damage", ["garbage", "schema", "numbers", "missing numbers"])
 def test_begins_anew_where_the_files_cannot_be_used(file: VectorFile, damage: str) -> None:
     """Garbage, another schema, numbers that are short or missing: they are made again."""
-    generation = file.begin("m", 1, CENTRE).id
+    generation = file.begin("m", 1, 64, FRAME).id
     file.put(generation, [made(ONE, 1), made(TWO, 2)])
     file.close()
     if damage == "garbage":
@@ -132,13 +132,13 @@ def test_begins_anew_where_the_files_cannot_be_used(file: VectorFile, damage: st
     else:
         file.numbers(generation).unlink()
     assert file.generations() == []
-    file.put(file.begin("m", 1, CENTRE).id, [made(ONE, 3)])
+    file.put(file.begin("m", 1, 64, FRAME).id, [made(ONE, 3)])
     assert file.count() == 1
 
 
 def test_says_that_it_is_damaged(file: VectorFile) -> None:
     """What is damaged while it is in use can be told from a disk that fails; erasing discards."""
-    generation = file.begin("m", 1, CENTRE).id
+    generation = file.begin("m", 1, 64, FRAME).id
     file.put(generation, [made(("turn", f"s-{n}"), 1, b"d" * 200) for n in range(200)])
     file.close()
     file.count()
@@ -155,7 +155,7 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     """Nothing is lost, and the message says where to look."""
     file = VectorFile(tmp_path / "missing" / "vectors.db")
     with pytest.raises(Unavailable, match="rights"):
-        file.begin("m", 1, CENTRE)
+        file.begin("m", 1, 64, FRAME)
 
 
 @given(
@@ -169,7 +169,7 @@ def test_always_holds_what_was_put_last(
 ) -> None:
     """Whatever is put, replaced and erased, in whatever order; free slots hold zeros."""
     file = VectorFile(tmp_path_factory.mktemp("v") / "vectors.db")
-    generation = file.begin("m", 1, CENTRE).id
+    generation = file.begin("m", 1, 64, FRAME).id
     expected: dict[DocRef, int] = {}
     for at, (verb, names) in enumerate(steps):
         refs: list[DocRef] = [("turn", f"s-{name}") for name in dict.fromkeys(names)]
