@@ -147,7 +147,8 @@ class NightWork:
         questions = Questions(self._store, self._shelf, model, self._tidied, self._count)
         await questions.ask(progress)
         failpoint("night.answered")
-        findings.asked, findings.failed = questions.asked, len(questions.failed)
+        findings.asked = questions.asked
+        findings.failed = len(questions.failed) + questions.unanswered
         findings.rejected, findings.waiting = questions.rejected, questions.waiting
         before = len(findings.carried)
         work = Pass(kind="tidy", plans=tuple(questions.plans))

@@ -61,13 +61,14 @@ class Questions:
         self.plans: list[Plan] = []
         self.done: list[Window] = []
         self.failed: list[Window] = []
+        self.unanswered = 0
         self.rejected = 0
         self.waiting = 0
 
     @property
     def asked(self) -> int:
         """The number of questions that were asked."""
-        return len(self.done) + len(self.failed)
+        return len(self.done) + len(self.failed) + self.unanswered
 
     async def ask(self, progress: Progress) -> None:
         """Asks about what is due; a model that fails costs its answers, nothing else."""
@@ -80,8 +81,12 @@ class Questions:
                 answer = await self._asked(window)
             except WriterFailed as error:
                 log.info("tidying_failed", topic=window.topic, reason=error.reason)
-                self.failed.append(window)
-                silent = silent + 1 if error.transport else 0
+                if not error.transport:
+                    self.failed.append(window)
+                    silent = 0
+                    continue
+                self.unanswered += 1
+                silent += 1
                 if silent == _SILENT_LIMIT:
                     break
             else:

@@ -22,7 +22,9 @@ from turnmark_events.bus import Bus
 from turnmark_events.types import Event, TurnsWritten
 from turnmark_memory.memory import Memory, MemorySettings
 from turnmark_memory.model import Add, Answer, Batch, Edits, Evidence, Nothing
-from turnmark_memory.requests import FlushRequest, OwedRequest
+from turnmark_memory.models.model import Model
+from turnmark_memory.organizing import Organized
+from turnmark_memory.requests import FlushRequest, OrganizeRequest, OwedRequest
 from turnmark_memory.writers.writer import Writer, WriterFailed
 from turnmark_session_store import SessionStore
 from turnmark_session_store.append import Appended
@@ -138,6 +140,7 @@ class AtWork:
         core_tokens: int = 2_000,
         idle_ms: int = LONG_MS,
         first_backoff_ms: int | None = None,
+        tidier: Model | None = None,
         deliver: Callable[[Sequence[Event]], Sequence[Event]] | None = None,
     ) -> None:
         self.place = place
@@ -146,6 +149,7 @@ class AtWork:
         self.settings = MemorySettings(
             trigger_tokens=trigger_tokens, core_tokens=core_tokens, nightly=None
         )
+        self.tidier = tidier
         self.idle_ms = idle_ms
         self.first_backoff_ms = first_backoff_ms
         self.deliver = deliver
@@ -170,7 +174,13 @@ class AtWork:
         self._stack.push_async_callback(self.store.aclose)
         try:
             self.memory = await Memory.open(
-                self.store, self.root, self.writer, self.settings, count=tokens, counter="words"
+                self.store,
+                self.root,
+                self.writer,
+                self.settings,
+                count=tokens,
+                counter="words",
+                tidier=self.tidier,
             )
         except BaseException:
             await self._stack.aclose()
@@ -230,6 +240,11 @@ class AtWork:
         """Flushes and returns the answer."""
         with anyio.fail_after(60):
             return await self.memory.flush(FlushRequest(**asked))
+
+    async def organize(self, **asked: Any) -> Organized:
+        """Runs a night, or decides about what it held, and returns the answer."""
+        with anyio.fail_after(60):
+            return await self.memory.organize(OrganizeRequest(**asked))
 
     async def silence(self, *branches: str) -> None:
         """Lets all branches, or these, have fallen silent just now."""
