@@ -7,7 +7,7 @@ from pathlib import Path
 
 import apsw
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnmark_events.errors import Unavailable
@@ -158,6 +158,7 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
         file.begin("m", 1, 64, FRAME)
 
 
+@settings(deadline=None, max_examples=30)  # each step waits for the disk
 @given(
     st.lists(
         st.tuples(st.sampled_from(["put", "erase", "reopen"]), st.lists(st.integers(0, 5))),
