@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnmark_memory.model import Add, Edits, Merge, Nothing, Retire, Revise, Split, SplitPart
@@ -75,6 +75,7 @@ def test_turns_come_back_by_their_labels() -> None:
     )
 
 
+@settings(deadline=None)
 @given(st.integers(min_value=0))
 def test_an_answer_cut_anywhere_is_no_answer(at: int) -> None:
     """Not even where a prefix holds whole edits: the rest may have been what mattered."""
@@ -83,6 +84,7 @@ def test_an_answer_cut_anywhere_is_no_answer(at: int) -> None:
         answer_in(long[: at % len(long)], REFS)
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_no_text_is_read_but_an_object(text: str) -> None:
     """Whatever a model says, there is an object or a reason, and no other end."""
@@ -90,6 +92,7 @@ def test_no_text_is_read_but_an_object(text: str) -> None:
         assert isinstance(answer_object(text), dict)
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text(), st.recursive(st.none() | st.text(), st.lists), max_size=4))
 def test_an_object_in_a_fence_is_read_as_it_is(found: dict[str, object]) -> None:
     """Any object, written by any encoder, with words around it."""

@@ -6,7 +6,7 @@ import json
 
 import anyio
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.at_work import at_work, tokens, user
@@ -33,6 +33,7 @@ def test_a_batch_that_is_short_enough_is_one() -> None:
     assert parts_of(asked, 1_000, lambda _: 1 // 0) == [asked]
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.text(alphabet="ab 中。\n.", max_size=80), min_size=1, max_size=4),
     st.integers(2, 30),

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.writers.batches import batch, block, turn
@@ -106,6 +106,7 @@ def test_no_text_begins_a_line_or_poses_as_a_servers_mark(text: str) -> None:
     assert re.findall(marks, material) == []
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(max_size=60), min_size=1, max_size=4), st.text(max_size=40))
 def test_any_text_and_any_name_survive_unforged(texts: list[str], name: str) -> None:
     """As many turn lines as turns, each with its own words and its own speaker."""
