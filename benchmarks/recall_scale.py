@@ -7,7 +7,8 @@ Four fifths of the documents are turns, one fifth blocks; words are made from a 
 Chinese, with natural frequencies, and a question takes a few words of a turn. Store, index, recall
 and context are the real ones; only the worker is left out, which has nothing to do with asking.
 `--fused` also asks by meaning (needs the extra e5): vectors are drawn, questions really embedded.
-Times depend on the machine and on what else it does: read the ratios.
+Building includes making the words (some 40 us of a turn's time). Times depend on the machine and on
+what else it does: `cpu` is what this process computed for one question, `p50` and `p95` passed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from itertools import groupby, islice
 from pathlib import Path
@@ -27,13 +28,13 @@ from random import Random
 import anyio
 import structlog
 from recall.metrics import percentile
-from recall.speech import Speech
+from recall.speech import TURNS_A_BLOCK, Speech
 
 from turnmark_memory.context import Context
 from turnmark_memory.dense import Dense
 from turnmark_memory.embedding.embedder import Embedder, find_embedder
 from turnmark_memory.index import Index
-from turnmark_memory.index_schema import TopicDoc, TurnDoc
+from turnmark_memory.index_schema import TurnDoc
 from turnmark_memory.recall import Recall
 from turnmark_memory.relations import StoreRelations
 from turnmark_memory.requests import ContextRequest, RecallMode, RecallRequest
@@ -44,7 +45,7 @@ from turnmark_session_store.requests import AppendTurns
 
 _SEED = 20260809
 _MILLION = 1_000_000
-_BLOCKS_IN = 5
+_ASKED_ABOUT = 5_000
 _CORE_PARAGRAPHS = 40
 _VECTORS_AT_ONCE = 2_000
 
@@ -52,22 +53,23 @@ _VECTORS_AT_ONCE = 2_000
 class Asked:
     """Questions that were not asked before, so that no cache knows their answers."""
 
-    def __init__(self, speech: Speech, turns: Sequence[TurnDoc]) -> None:
+    def __init__(self, speech: Speech, turns: int) -> None:
         self._speech = speech
-        self._turns = turns
         self._dice = Random(_SEED)
+        step = max(turns // _ASKED_ABOUT, 1)
+        self._texts = [turn.text for turn in islice(speech.turns(turns), 0, None, step)]
         self.answers: dict[str, str] = {}
 
     def __iter__(self) -> Iterator[str]:
         while True:
-            turn = self._dice.choice(self._turns)
-            question = self._speech.question(turn.text)
-            self.answers[question] = turn.text
+            text = self._dice.choice(self._texts)
+            question = self._speech.question(text, self._dice)
+            self.answers[question] = text
             yield question
 
 
 @asynccontextmanager
-async def filled(directory: Path, turns: Sequence[TurnDoc]) -> AsyncGenerator[SessionStore]:
+async def filled(directory: Path, turns: Iterable[TurnDoc]) -> AsyncGenerator[SessionStore]:
     """Gives a store that has the turns."""
     store = SessionStore.open(directory / "sessions.db", count=len, idle_ms=3_600_000)
     try:
@@ -90,15 +92,15 @@ def _turn_in(turn: TurnDoc) -> TurnIn:
     )
 
 
-def built(path: Path, turns: Sequence[TurnDoc], topics: Sequence[TopicDoc]) -> tuple[Index, float]:
-    """Returns an index of it all, and the seconds that building it took."""
+def built(path: Path, speech: Speech, turns: int) -> tuple[Index, float]:
+    """Returns an index of turns and blocks, and the seconds that making it took."""
     index = Index.open(path)
     began = time.perf_counter()
-    index.rebuild(turns, topics, 1)
+    index.rebuild(speech.turns(turns), speech.topics(turns), 1)
     return index, time.perf_counter() - began
 
 
-def meaning_of(index: Index, folder: Path, turns: Sequence[TurnDoc], embedder: Embedder) -> Dense:
+def meaning_of(index: Index, folder: Path, turns: Iterable[TurnDoc], embedder: Embedder) -> Dense:
     """Returns vectors of the turns, ready to be asked."""
     from turnmark_memory.embedding.documents import of_turn  # noqa: PLC0415  needs the extra
     from turnmark_memory.embedding.meaning import Meaning, vectors_of  # noqa: PLC0415  the same
@@ -116,33 +118,35 @@ def meaning_of(index: Index, folder: Path, turns: Sequence[TurnDoc], embedder: E
 
 async def timed(
     questions: Iterator[str], count: int, ask: Callable[[str], Awaitable[object]]
-) -> list[float]:
-    """Returns the milliseconds that each of `count` questions took, after one to warm up."""
-    await ask(next(questions))
+) -> str:
+    """Returns milliseconds, for a table: median and 95th percentile of `count`, mean of CPU."""
+    await ask(next(questions))  # loads what is loaded once
     times: list[float] = []
+    computed = time.process_time()
     for question in islice(questions, count):
         began = time.perf_counter()
         await ask(question)
         times.append((time.perf_counter() - began) * 1_000)
-    return times
+    computed = (time.process_time() - computed) * 1_000 / count
+    return f"{percentile(times, 0.5):>9.1f}{percentile(times, 0.95):>8.1f}{computed:>7.1f}"
 
 
 async def measure(documents: int, count: int, directory: Path, real: Embedder | None) -> None:
     """Prints what a memory of so many documents costs."""
     speech = Speech()
-    blocks = documents // _BLOCKS_IN
-    turns = list(speech.turns(documents - blocks))
-    topics = list(speech.topics(turns, blocks))
-    index, seconds = built(directory / "index.db", turns, topics)
+    turns = documents * TURNS_A_BLOCK // (TURNS_A_BLOCK + 1)
+    index, seconds = built(directory / "index.db", speech, turns)
     core = "\n\n".join(speech.text(in_chinese=False) for _ in range(_CORE_PARAGRAPHS))
     asked = Asked(speech, turns)
-    dense = None if real is None else _meaning(index, directory, turns, real, asked)
-    async with filled(directory, turns) as store:
+    dense = None
+    if real is not None:
+        dense = _meaning(index, directory, speech.turns(turns), real, asked)
+    async with filled(directory, speech.turns(turns)) as store:
         relations, counter = StoreRelations(store), load_counter()
         recall = Recall(index, relations, counter.count, dense=dense)
         context = Context(recall, lambda: core, counter.count)
         words = await timed(iter(asked), count, lambda q: recall.recall(_request(q, "lexical")))
-        fused: list[float] = []
+        fused = f"{'-':>24}"
         if dense is not None:
             fused = await timed(iter(asked), count, lambda q: recall.recall(_request(q, "hybrid")))
         packed = await timed(iter(asked), count, lambda q: context.context(ContextRequest(query=q)))
@@ -151,14 +155,14 @@ async def measure(documents: int, count: int, directory: Path, real: Embedder | 
     print(
         f"{documents:>10}{seconds:>10.1f}{1e6 * seconds / documents:>10.0f}"
         + "".join(f"{size:>12.1f}" for size in sizes)
-        + _both(words) + (_both(fused) if fused else f"{'-':>16}") + _both(packed)
+        + words + fused + packed
         + f"{_peak_mebibytes():>10.0f}",
         flush=True,
     )  # fmt: skip
 
 
 def _meaning(
-    index: Index, directory: Path, turns: Sequence[TurnDoc], real: Embedder, asked: Asked
+    index: Index, directory: Path, turns: Iterable[TurnDoc], real: Embedder, asked: Asked
 ) -> Dense:
     from recall.drawn import DrawnEmbedder  # noqa: PLC0415  NumPy comes with the extra
 
@@ -167,10 +171,6 @@ def _meaning(
 
 def _request(question: str, mode: RecallMode) -> RecallRequest:
     return RecallRequest(query=question, k=10, mode=mode)
-
-
-def _both(times: Sequence[float]) -> str:
-    return f"{percentile(times, 0.5):>8.1f}{percentile(times, 0.95):>8.1f}"
 
 
 def _megabytes(directory: Path, pattern: str) -> float:
@@ -194,9 +194,9 @@ def main() -> None:
     sizes = [int(part) for part in given.documents.split(",")]
     print(
         f"{'':>10}{'build':>10}{'':>10}{'index':>12}{'vectors':>12}"
-        f"{'words, ms':>16}{'fused, ms':>16}{'context, ms':>16}{'peak':>10}\n"
+        f"{'words, ms':>24}{'fused, ms':>24}{'context, ms':>24}{'peak':>10}\n"
         f"{'documents':>10}{'s':>10}{'us/doc':>10}{'MB':>12}{'MB':>12}"
-        + f"{'p50':>8}{'p95':>8}" * 3
+        + f"{'p50':>9}{'p95':>8}{'cpu':>7}" * 3
         + f"{'MiB':>10}"
     )
     for size in [*sizes, *([_MILLION] if given.million else [])]:

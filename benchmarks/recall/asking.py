@@ -24,7 +24,8 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     """What came of a question; `hits` are the turns that each hit rests on, best first.
 
     `unfloored` are the metrics with the floor off, None for what nothing answers. `top_score` is
-    that of the best hit.
+    that of the best hit. A recall of ten hits took `milliseconds`, on a busy machine more than the
+    `cpu_milliseconds` that this process computed.
     """
 
     corpus: str
@@ -39,6 +40,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     hits: int
     top_score: float | None
     milliseconds: float
+    cpu_milliseconds: float
     metrics: Metrics | None
     unfloored: Metrics | None
 
@@ -51,9 +53,10 @@ async def ask(
     answered: list[Answered] = []
     for question in questions:
         request = RecallRequest(query=question.text, k=_TIMED_HITS, mode=mode)
-        began = time.perf_counter()
+        began, computed = time.perf_counter(), time.process_time()
         await memory.recall(request)
         milliseconds = (time.perf_counter() - began) * 1_000
+        cpu_milliseconds = (time.process_time() - computed) * 1_000
         deep = msgspec.structs.replace(request, k=_DEEP_HITS)
         hits, top_score = await _hits(memory, deep)
         metrics = unfloored = None
@@ -76,6 +79,7 @@ async def ask(
                 hits=len(hits),
                 top_score=top_score,
                 milliseconds=milliseconds,
+                cpu_milliseconds=cpu_milliseconds,
                 metrics=metrics,
                 unfloored=unfloored,
             )

@@ -50,6 +50,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     silences: tuple[Silence, ...]
     p50_ms: float
     p95_ms: float
+    cpu_ms: float
 
 
 def summary(answered: Sequence[Answered], corpus: str, half: str) -> Summary:
@@ -65,6 +66,7 @@ def summary(answered: Sequence[Answered], corpus: str, half: str) -> Summary:
         silences=tuple(_silences(chosen)),
         p50_ms=percentile(times, 0.5),
         p95_ms=percentile(times, 0.95),
+        cpu_ms=mean([one.cpu_milliseconds for one in chosen]),
     )
 
 
@@ -90,7 +92,10 @@ def lines(found: Summary) -> Iterator[str]:
             f"  {silence.group:<16}{silence.questions:>6}  answered with nothing: "
             f"{100 * silence.silent:.1f}  ({_span(silence.interval)})"
         )
-    yield f"  a recall of 10 hits: p50 {found.p50_ms:.1f} ms, p95 {found.p95_ms:.1f} ms"
+    yield (
+        f"  a recall of 10 hits: p50 {found.p50_ms:.1f} ms, p95 {found.p95_ms:.1f} ms, "
+        f"of CPU {found.cpu_ms:.1f} ms"
+    )
 
 
 def _rows(answered: Sequence[Answered]) -> Iterator[Row]:

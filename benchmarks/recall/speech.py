@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import accumulate
+from itertools import accumulate, count, islice
 from random import Random
 
 from turnmark_memory.index_schema import BlockDoc, TopicDoc, TurnDoc
@@ -17,11 +17,13 @@ _NAMES = ("Dana", "Priya", "Tom", "林晓", "陈默")
 _START = datetime(2016, 1, 1, tzinfo=UTC)
 SESSION_TURNS = 40
 _EVERY_FIFTH = 5
+TURNS_A_BLOCK = 4
 _TOPIC_BLOCKS = 100
+_BLOCK_CHARS = 120
 
 
 class Speech:
-    """Makes the same turns and questions each time; words are drawn by Zipf's law."""
+    """Makes turns one by one and holds none; words are drawn by Zipf's law."""
 
     def __init__(self) -> None:
         self._random = Random(_SEED)
@@ -31,9 +33,10 @@ class Speech:
         self._rising = list(accumulate(1 / (rank + 10) for rank in range(_WORDS)))
         self._rising_han = list(accumulate(1 / (rank + 20) for rank in range(len(_HAN))))
 
-    def turns(self, count: int) -> Iterator[TurnDoc]:
-        """Yields turns in sessions of 40, every fifth in Chinese."""
-        for number in range(count):
+    def turns(self, number_of: int) -> Iterator[TurnDoc]:
+        """Yields turns in sessions of 40, every fifth in Chinese; the same each time."""
+        self._random.seed(_SEED)
+        for number in range(number_of):
             session = f"session-{number // SESSION_TURNS}"
             namespace, name = f"family:{session}", str(number)
             yield TurnDoc(
@@ -53,32 +56,34 @@ class Speech:
                 position=number % SESSION_TURNS,
             )
 
-    def topics(self, turns: Sequence[TurnDoc], count: int) -> Iterator[TopicDoc]:
-        """Yields topics of a hundred blocks, each made of the beginning of a turn that it cites."""
-        cited = self._random.sample(turns, count)
-        for start in range(0, count, _TOPIC_BLOCKS):
+    def topics(self, turns: int) -> Iterator[TopicDoc]:
+        """Yields topics of a hundred blocks, each the beginning of every fourth turn, cited."""
+        cited = islice(self.turns(turns), 0, None, TURNS_A_BLOCK)
+        for number in count():
             blocks = tuple(
                 BlockDoc(
-                    block=f"b-{start + place:08x}",
-                    topic=f"subjects/topic-{start // _TOPIC_BLOCKS}",
-                    text=turn.text[:120],
+                    block=f"b-{number * _TOPIC_BLOCKS + place:08x}",
+                    topic=f"subjects/topic-{number}",
+                    text=turn.text[:_BLOCK_CHARS],
                     cites=(turn.label,),
                 )
-                for place, turn in enumerate(cited[start : start + _TOPIC_BLOCKS])
+                for place, turn in enumerate(islice(cited, _TOPIC_BLOCKS))
             )
+            if not blocks:
+                return
             yield TopicDoc(topic=blocks[0].topic, about="", tokens=0, blocks=blocks)
 
-    def question(self, text: str) -> str:
+    def question(self, text: str, dice: Random) -> str:
         """Returns a question with a few of the words of `text`."""
         if text[0] >= "\u4e00":
-            start = self._random.randrange(max(len(text) - 6, 1))
+            start = dice.randrange(max(len(text) - 6, 1))
             return text[start : start + 6] + "是什么"
-        return "what did Dana say about " + " ".join(self._random.sample(text.split(), 4))
+        return "what did Dana say about " + " ".join(dice.sample(text.split(), 4))
 
     def text(self, *, in_chinese: bool) -> str:
         """Returns 12 to 80 signs or 8 to 60 words."""
         if in_chinese:
-            count = self._random.randint(12, 80)
-            return "".join(self._random.choices(_HAN, cum_weights=self._rising_han, k=count))
-        count = self._random.randint(8, 60)
-        return " ".join(self._random.choices(self._words, cum_weights=self._rising, k=count))
+            length = self._random.randint(12, 80)
+            return "".join(self._random.choices(_HAN, cum_weights=self._rising_han, k=length))
+        length = self._random.randint(8, 60)
+        return " ".join(self._random.choices(self._words, cum_weights=self._rising, k=length))

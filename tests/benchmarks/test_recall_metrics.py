@@ -193,6 +193,7 @@ def answered(name: str, *, half: str, found: bool | None, corpus: str = "c") -> 
             "hits": 0,
             "top_score": None,
             "milliseconds": 2.0,
+            "cpu_milliseconds": 1.0,
             "metrics": metrics,
             "unfloored": None if found is None else score(["t1"], one_each("t1"), SESSION_OF),
         },
