@@ -45,6 +45,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     next_night: str | None
     last_night: str | None
     held: list[str]
+    last_report: str | None
     subscribers: list[Any]
     transcripts: dict[str, Any]
     counter: str
@@ -94,7 +95,8 @@ async def status_of(store: SessionStore, memory: Memory, seen: Mapping[str, Any]
         else {"at": _time(failure[0]) or "", "reason": failure[1]},
         next_night=_time(statistics["next_night"]),
         last_night=counts.last_night,
-        held=[],
+        held=[one.name for one in statistics["held"]],
+        last_report=statistics["report"],
         subscribers=seen["subscribers"],
         transcripts=seen["transcripts"],
         counter=statistics["counter"],
@@ -135,6 +137,11 @@ def _what_to_do(
             f"{counts.parked} turns could not be written and are parked; `turnmark owed` lists "
             "them, `turnmark flush` tries them again."
         )
+    advice += [
+        f"A pass of the night would remove {one.removes:,} of {one.blocks:,} blocks and waits for "
+        f"you: `turnmark organize --approve {one.name}`, or `--discard {one.name}`."
+        for one in statistics["held"]
+    ]
     if statistics["twin"] is not None:
         advice.append(
             f"The workspace is at two places, here and at {statistics['twin']}: what is written in "

@@ -313,10 +313,11 @@ def test_organize_does_what_the_night_does(wire: Wire, session: str) -> None:
     assert wire.notes[-1]["params"]["progressToken"] == "o"
     wire.append(session, "I swim every evening.")
     answer = wire.call("memory.organize")
-    shape = {"date": str, "changed": int, "core": CORE, "owed": 0}
+    shape = {"date": str, "changed": int, "core": CORE, "owed": 0, "report": [str]}
     has_shape(answer, shape)
+    assert "Nothing is owed." in answer["report"]
     assert date.fromisoformat(answer["date"]).isoformat() == answer["date"]
-    held = {"pass": str, "removes": int, "blocks": [str]}
+    held = {"pass": str, "removes": int, "blocks": int}
     has_shape(answer, {"held?": (held, None)})
     assert owed(wire, session)["turns"] == 0
 
@@ -391,7 +392,8 @@ def test_status_says_all_that_the_table_names(daemon: Daemon, wire: Wire) -> Non
         "last_failure": ({"at": str, "reason": str}, None),
         "what_to_do": [str],
         "next_night": TEXT_OR_NULL,
-        "held": list,
+        "held": [str],
+        "last_report": TEXT_OR_NULL,
         "subscribers": list,
         "transcripts": dict,
         "counter": str,

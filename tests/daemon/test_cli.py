@@ -834,6 +834,8 @@ def test_organizes_and_says_what_is_held(turnmark: Shell, daemon: Daemon) -> Non
     assert "# Core" not in ran.out
     assert "turnmark organize --approve tidy" in ran.out
     assert daemon.params_of("memory.organize") == [{"wait": False, "approve": "tidy"}]
+    daemon.answers["memory.organize"] = answer | {"report": ["Two merges.", "Nothing is owed."]}
+    assert turnmark("organize").out.splitlines()[-2:] == ["Two merges.", "Nothing is owed."]
 
 
 # Export, tree

@@ -6,12 +6,15 @@ import argparse
 
 from turnmark.commands.invocation import Invocation
 from turnmark.commands.wording import Fields, count, plain
+from turnmark.terminal import one_line
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("--no-wait", action="store_true", help="return once it has begun")
-    parser.add_argument("--uncited", action="store_true", help="blocks without sources, too")
+    parser.add_argument(
+        "--uncited", action="store_true", help="offer written turns again that no block cites"
+    )
     parser.add_argument("--approve", metavar="PASS", help="do the pass that was held")
     parser.add_argument("--discard", metavar="PASS", help="drop the pass that was held")
 
@@ -36,11 +39,14 @@ def run(invocation: Invocation) -> int:
 
 def _print(invocation: Invocation, answer: Fields) -> None:
     held = answer.get("held")
-    facts = {name: value for name, value in answer.items() if name != "held"}
+    report: list[str] = answer.get("report") or []
+    facts = {name: value for name, value in answer.items() if name not in ("held", "report")}
     if core := facts.get("core"):
         facts["core"] = f"{count(core['tokens'], 'token')}, {count(len(core['blocks']), 'block')}"
     invocation.print_table([("WHAT", "RESULT"), *((key, plain(facts[key])) for key in facts)])
-    if held:
+    if report:
+        invocation.print("", *(one_line(line) for line in report))
+    elif held:
         name, of = held["pass"], plain(held["blocks"])
         invocation.print(
             "",
