@@ -79,9 +79,11 @@ class Welcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Named(msgspec.Struct, frozen=True, kw_only=True):
-    """What any line says that names a session."""
+    """What a header says of its session."""
 
     session: str | None = None
+    agent: str | None = None
+    project: str | None = None
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,27 +136,39 @@ class Api:
         return await self._store.sync(asked, call.queued)
 
     async def import_lines(self, asked: ImportLines, call: Call) -> Any:
-        """Imports a session, telling the caller how far it is."""
+        """Imports a session, telling the caller how far it is; what costs much is held."""
+        named = self._named_in(asked)
+        if asked.last and named.session is not None:
+            await self._rule(named.session, named.agent, named.project)
         return await self._store.import_lines(
-            asked, lambda done, total: call.progress(done, total, "turns placed")
+            asked,
+            lambda done, total: call.progress(done, total, "turns placed"),
+            self._memory.hold_imported,
         )
 
     def session_of_import(self, asked: ImportLines) -> str | None:
         """Returns the session that an upload is of, as its first line says."""
+        return self._named_in(asked).session
+
+    def _named_in(self, asked: ImportLines) -> _Named:
         known = None if asked.upload is None else self._store.header_of(asked.upload)
         first = known or next(iter(asked.lines), "")
         try:
-            return msgspec.json.decode(first, type=_Named).session
+            return msgspec.json.decode(first, type=_Named)
         except (msgspec.DecodeError, RecursionError, UnicodeError):
-            return None
+            return _Named()
 
-    async def _rule(self, session: str) -> None:
+    async def _rule(
+        self, session: str, agent: str | None = None, project: str | None = None
+    ) -> None:
         """Opens a session that a rule speaks of before the first turn comes to it."""
         if not self._rules.rules or session in self._ruled:
             return
         if await self._store.read(lambda db: find_session(db, session)) is None:
-            mode = self._rules.memory_for(None, None, session)
-            await self._store.open_session(OpenSession(session=session, memory=mode))
+            mode = self._rules.memory_for(agent, project, session)
+            if mode != "on":
+                opened = OpenSession(session=session, agent=agent, project=project, memory=mode)
+                await self._store.open_session(opened)
         self._ruled.add(session)
 
     async def archive(self, asked: Archive, _call: Call) -> Done:

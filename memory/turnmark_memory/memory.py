@@ -78,7 +78,7 @@ from turnmark_memory.workspace import (
 from turnmark_memory.writers.writer import Writer
 from turnmark_memory.writing import Writing
 from turnmark_session_store import SessionStore
-from turnmark_session_store.backlog import release_backlog
+from turnmark_session_store.backlog import park_backlog, release_backlog
 from turnmark_session_store.batches import take_over
 from turnmark_session_store.failpoints import failpoint
 from turnmark_session_store.marks import (
@@ -229,7 +229,7 @@ class Memory:
         await self._check_revision()
         await self._look_for_a_twin()
         await self._store.write(lambda tx: _offer_to_new_writer(tx, self.key, self._writer.name))
-        if not self._settings.holds_backlog or self._writer.name.startswith(BUILTIN):
+        if not self.holds_backlog:
             await self._store.write(lambda tx: release_backlog(tx, self.key), background=True)
         await self._begin_nights()
         revision = await self._store.read(lambda db: workspace_revision(db, self.key))
@@ -383,6 +383,16 @@ class Memory:
         """Returns what the live tips owe this workspace."""
         resting = self.worker.resting
         return await self._store.read(lambda db: owed_page(db, self.key, asked, resting=resting))
+
+    @property
+    def holds_backlog(self) -> bool:
+        """Tells whether old turns wait to be asked for: the built-in writer costs nothing."""
+        return self._settings.holds_backlog and not self._writer.name.startswith(BUILTIN)
+
+    def hold_imported(self, tx: Transaction, session: str, since_ms: int) -> None:
+        """Holds what an import brought from `since_ms` on, in the transaction that brings it."""
+        if self.holds_backlog:
+            park_backlog(tx, self.key, session, since_ms, stored_from_ms=since_ms)
 
     async def flush(
         self, asked: FlushRequest, progress: Progress = lambda _done, _total, _what: None

@@ -51,6 +51,7 @@ class ImportPlan:
 
     `created` tells whether the session was unknown: only then are its ended branches recreated.
     `head_moved` says that a reader saw the agent go elsewhere, although nothing new was said.
+    `begun_ms` is when its first turn could be placed.
     """
 
     header: HeaderLine
@@ -64,6 +65,7 @@ class ImportPlan:
     created: bool = False
     new: int = 0
     head_moved: bool = False
+    begun_ms: int = 0
 
     @property
     def from_reader(self) -> bool:
@@ -217,6 +219,7 @@ def begin_import(tx: Transaction, plan: ImportPlan) -> None:
     Of a session that is known, memory mode and, unless a reader found a new one, title stay.
     """
     header = plan.header
+    plan.begun_ms = tx.at_ms
     known = find_session(tx.db, header.session)
     open_session(
         tx,

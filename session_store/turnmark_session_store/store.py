@@ -110,6 +110,14 @@ class UploadGoesOn(msgspec.Struct, frozen=True, kw_only=True):
     upload: str
 
 
+ImportFinished = Callable[[Transaction, str, int], None]
+"""Hears in which transaction which session's turns are reachable, and since when they came."""
+
+
+def _nothing_more(_tx: Transaction, _session: str, _since_ms: int) -> None:
+    pass
+
+
 def _nobody() -> None:
     """Stands in for a caller who does not want to know."""
 
@@ -310,11 +318,15 @@ class SessionStore:
         return await self.read(lambda db: export_session(db, asked))
 
     async def import_lines(
-        self, asked: ImportLines, progress: Callable[[int, int], None] = lambda _done, _total: None
+        self,
+        asked: ImportLines,
+        progress: Callable[[int, int], None] = lambda _done, _total: None,
+        finished: ImportFinished = _nothing_more,
     ) -> UploadGoesOn | Imported:
         """Takes a part of an upload; with its last part, imports it in slices.
 
-        `progress` hears how many turns of how many are dealt with.
+        `progress` hears how many turns of how many are dealt with. `finished` is called in the
+        transaction that makes the turns reachable.
 
         Raises:
             Refused: if the lines are no whole export; nothing of it is stored.
@@ -330,7 +342,7 @@ class SessionStore:
             return parse_lines(lines, count=self._count, mask=self._mask)
 
         plan = await anyio.to_thread.run_sync(parse)
-        return await self._import(plan, progress)
+        return await self._import(plan, progress, finished)
 
     def header_of(self, upload: str) -> str | None:
         """Returns the first line of an upload that is under way, None where there is none."""
@@ -355,7 +367,9 @@ class SessionStore:
         self._uploads[upload] = lines
         return upload, lines
 
-    async def _import(self, plan: ImportPlan, progress: Callable[[int, int], None]) -> Imported:
+    async def _import(
+        self, plan: ImportPlan, progress: Callable[[int, int], None], finished: ImportFinished
+    ) -> Imported:
         await self.read(lambda db: check_plan(db, plan))
         await self.write(lambda tx: begin_import(tx, plan), background=True)
         failpoint("import.begun")
@@ -366,7 +380,13 @@ class SessionStore:
             )
             progress(position, len(plan.turns))
             failpoint("import.placed")
-        return await self.write(lambda tx: finish_import(tx, plan), background=True)
+
+        def finish(tx: Transaction) -> Imported:
+            imported = finish_import(tx, plan)
+            finished(tx, imported.session, plan.begun_ms)
+            return imported
+
+        return await self.write(finish, background=True)
 
     async def list_sessions(self, asked: ListSessions, workspace: int | None) -> SessionList:
         """Returns sessions, last updated first, with what they owe a workspace."""
