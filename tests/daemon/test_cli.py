@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import pty
 import signal
 import socket
 import subprocess
@@ -160,6 +161,24 @@ class Shell:
             check=False,
         )
         assert b"Traceback" not in done.stderr, done.stderr.decode()
+        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def typing(self, said: str, *words: str) -> Ran:
+        """Runs one command whose standard input is a terminal at which somebody says something."""
+        leader, follower = pty.openpty()
+        try:
+            os.write(leader, said.encode())
+            done = subprocess.run(
+                [sys.executable, "-m", "turnmark", *words],
+                stdin=follower,
+                capture_output=True,
+                env=self.environ,
+                timeout=60,
+                check=False,
+            )
+        finally:
+            os.close(follower)
+            os.close(leader)
         return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     def start(self, *words: str) -> subprocess.Popen[str]:
@@ -621,6 +640,27 @@ def test_says_what_a_backlog_costs_before_writing_it(turnmark: Shell, daemon: Da
     ran = turnmark("flush", "--backlog")
     assert "About to write 2 batches: 5 turns, 900 tokens" in ran.err
     assert [params.get("dry_run") for params in daemon.params_of("memory.flush")] == [True, None]
+
+
+@pytest.mark.parametrize(("said", "writes"), [("y\n", True), ("好\n", True), ("\n", False)])
+def test_asks_on_a_terminal_before_old_turns_are_written(
+    turnmark: Shell, daemon: Daemon, said: str, writes: bool
+) -> None:
+    """Tokens first; only a yes writes, and `--yes` asks nothing."""
+    daemon.answers["memory.flush"] = FLUSHED
+    ran = turnmark.typing(said, "flush", "--rewrite", "builtin")
+    assert "About to write 2 batches: 5 turns, 900 tokens" in ran.err
+    assert "Write them now? [y/N]" in ran.err
+    assert (ran.out == "Nothing was written.\n") is not writes
+    assert len(daemon.params_of("memory.flush")) == 1 + writes
+    assert "[y/N]" not in turnmark.typing("", "flush", "--backlog", "--yes").err
+
+
+def test_asks_for_a_writer_beside_a_time(turnmark: Shell, daemon: Daemon) -> None:
+    """`--since` alone bounds nothing, and that is said before the daemon is asked."""
+    ran = turnmark("flush", "--since", "2026-01-01")
+    assert (ran.code, daemon.params_of("memory.flush")) == (2, [])
+    assert "add --rewrite WRITER" in ran.err
 
 
 HIT = {

@@ -1,12 +1,15 @@
-"""`turnmark flush`: writes what is owed now."""
+"""`turnmark flush`: writes what is owed now; what may cost much only after it was said how much."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from turnmark.commands.invocation import Invocation
+from turnmark.commands.invocation import Invocation, WrongUse
 from turnmark.commands.wording import Fields, count
+
+# Of these there may be years, and a model is paid by the token.
+_COSTLY = frozenset({"backlog", "rewrite"})
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -18,15 +21,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rewrite", metavar="WRITER", help="offer what WRITER wrote again")
     parser.add_argument("--since", metavar="TIME", help="only turns from then on")
     parser.add_argument("--no-wait", action="store_true", help="return once the plan is made")
+    parser.add_argument("--yes", action="store_true", help="write old turns without asking")
 
 
 def run(invocation: Invocation) -> int:
     """Asks for the flush and prints what came of it; 1 where a batch failed."""
-    params = _params(invocation.options)
-    if not invocation.options.dry_run and not invocation.as_json and "backlog" in params:
-        plan = invocation.call("memory.flush", **params, dry_run=True)
-        invocation.note(written(plan, "About to write"))
-    if invocation.options.dry_run:
+    options = invocation.options
+    if options.since is not None and options.rewrite is None:
+        raise WrongUse("--since bounds what is written anew; add --rewrite WRITER")
+    params = _params(options)
+    if not _agreed(invocation, params):
+        return 0
+    if options.dry_run:
         params["dry_run"] = True
     answer = invocation.call_shown("writing", "memory.flush", **params)
     if invocation.as_json:
@@ -34,6 +40,24 @@ def run(invocation: Invocation) -> int:
     else:
         _print(invocation, answer)
     return 1 if answer["failures"] else 0
+
+
+def _agreed(invocation: Invocation, params: dict[str, Any]) -> bool:
+    """Says what old turns would cost before a writer gets them, and asks where somebody is there.
+
+    A machine, and whoever pipes, has `--dry-run` for that and is not asked.
+    """
+    options = invocation.options
+    if options.dry_run or invocation.as_json or not _COSTLY.intersection(params):
+        return True
+    plan = invocation.call("memory.flush", **params, dry_run=True)
+    invocation.note(written(plan, "About to write"))
+    if options.yes or not plan["turns"] or not invocation.stdin.isatty():
+        return True
+    if invocation.is_agreed("Write them now?"):
+        return True
+    invocation.print("Nothing was written.")
+    return False
 
 
 def _params(options: argparse.Namespace) -> dict[str, Any]:

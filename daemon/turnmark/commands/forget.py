@@ -7,7 +7,6 @@ import argparse
 from turnmark.commands.invocation import Invocation, WrongUse, text_of
 from turnmark.commands.wording import Fields, count
 
-_YES = frozenset({"y", "yes", "j", "ja", "是", "好"})
 _SHOWN = 20
 _AIMS = {
     "block": ("BLOCK", "a block, and the turns that it cites"),
@@ -82,9 +81,7 @@ def _agreed(invocation: Invocation, plan: Fields) -> bool:
     if options.dry_run or not invocation.stdin.isatty():
         invocation.print(f"Nothing was erased. To erase just this, add --confirm {plan['confirm']}")
         return False
-    invocation.stderr.write("Erase this for ever? It can't be undone. [y/N] ")
-    invocation.stderr.flush()
-    agreed = invocation.stdin.readline().strip().lower() in _YES
+    agreed = invocation.is_agreed("Erase this for ever? It can't be undone.")
     if not agreed:
         invocation.print("Nothing was erased.")
     return agreed

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from turnmark.client_sync import SyncClient
 
 
+_YES = frozenset({"y", "yes", "是", "好"})
+
+
 class WrongUse(Exception):
     """The command line can't be understood; the message is for whoever typed it."""
 
@@ -74,6 +77,12 @@ class Invocation:
         if not self.as_json:
             self.stderr.write(f"{line}\n")
             self.stderr.flush()
+
+    def is_agreed(self, question: str) -> bool:
+        """Asks on standard error and tells whether the answer is yes; where somebody can answer."""
+        self.stderr.write(f"{question} [y/N] ")
+        self.stderr.flush()
+        return self.stdin.readline().strip().lower() in _YES
 
     def progress(self, what: str) -> terminal.ProgressBar:
         """Returns a progress bar on standard error, silent where no person watches."""

@@ -14,7 +14,6 @@ _SUBJECTS = {
     "service": "the daemon as a service of your systemd, started with your session",
     "claude-code": "hooks that put memory before Claude Code's model",
 }
-_YES = frozenset({"y", "yes", "是", "好"})
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -105,9 +104,7 @@ def _agreed(invocation: Invocation) -> bool:
         return True
     if invocation.as_json or not invocation.stdin.isatty():
         raise WrongUse("nobody can be asked here; look at the changes, then add --yes")
-    invocation.stderr.write("Make these changes? [y/N] ")
-    invocation.stderr.flush()
-    return invocation.stdin.readline().strip().lower() in _YES
+    return invocation.is_agreed("Make these changes?")
 
 
 def _carry_out(invocation: Invocation, plan: Plan) -> int:
