@@ -23,10 +23,11 @@ import structlog
 from turnmark_events.bus import Bus
 from turnmark_events.errors import Refused, TurnmarkError
 from turnmark_events.types import Event, TipIdle, TipMoved
-from turnmark_memory.breaker import Suspects
 from turnmark_memory.claiming import Claims
 from turnmark_memory.demand import Demand, Flushed
-from turnmark_memory.failing import FIRST_BACKOFF_MS, end_pauses, note_failure
+from turnmark_memory.disk_pause import DiskPause
+from turnmark_memory.ending import Ended, Endings
+from turnmark_memory.failing import FIRST_BACKOFF_MS
 from turnmark_memory.held_archive import HeldArchive
 from turnmark_memory.model import Evidence
 from turnmark_memory.planning import (
@@ -40,23 +41,16 @@ from turnmark_memory.planning import (
     released,
 )
 from turnmark_memory.taking_back import TakingBack
-from turnmark_memory.writing import Outcome, Writing
+from turnmark_memory.writing import Writing
 from turnmark_session_store import SessionStore
-from turnmark_session_store.batches import BatchResult, close_batch, release
 from turnmark_session_store.deadline import DeadlineTimer
 from turnmark_session_store.owed import owing_branches
 from turnmark_session_store.times import now_ms, to_datetime
-from turnmark_session_store.transaction import Transaction
 
 log = structlog.get_logger(__name__)
 
 CLAIMS_LIMIT = 256
 """Batches under way at once; more conversations than that wait until some are done."""
-
-_FIRST_DISK_PAUSE_MS = 1_000
-"""After a failing disk, which nobody announces as well again; doubled up to a minute."""
-
-_LONGEST_DISK_PAUSE_MS = 60_000
 
 
 class Worker:
@@ -78,25 +72,21 @@ class Worker:
         self._taking_back = taking_back
         self._workspace = workspace_key
         self._trigger_tokens = trigger_tokens
-        self._first_backoff_ms = first_backoff_ms
         self._clock = clock
         self._claims = Claims(workspace_key, writing.writer_name)
         self._breaker = writing.asking.breaker
-        self._suspects = Suspects()
+        self._pause = DiskPause()
+        self._endings = Endings(
+            store, writing, workspace_key, self._pause, first_backoff_ms=first_backoff_ms
+        )
         self._held = HeldArchive(store, writing.archiving, workspace_key)
-        self._rested = False
         self._moved: set[str] = set()
         self._silent: set[str] = set()
         self._demands: list[Demand] = []
         self._running: dict[int, Planned] = {}
         self._roused = self._looking = self._everywhere = False
         self._looked_ms = 0
-        self._abandoned: list[int] = []
-        self._disk_failures = 0
-        self._disk_retry_ms: int | None = None
         self._wake: DeadlineTimer | None = None
-        self._last_failure: tuple[datetime, str] | None = None
-        self._last_success: datetime | None = None
 
     async def run(self, bus: Bus, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         """Runs until cancelled; started once it hears every event from then on."""
@@ -168,8 +158,8 @@ class Worker:
         until = to_datetime(self._breaker.until_ms) if self._breaker.is_open else None
         return {
             "batches_running": len(self._running),
-            "last_success": self._last_success,
-            "last_failure": self._last_failure,
+            "last_success": self._endings.last_success,
+            "last_failure": self._endings.last_failure,
             "resting_until": until,
             "resting_because": self._breaker.reason,
             "resting_on_request": self._breaker.is_asked_for,
@@ -208,15 +198,14 @@ class Worker:
             except TurnmarkError as error:
                 self._put_off(error)
             else:
-                if self._disk_retry_ms is None:
-                    self._disk_failures = 0
+                self._pause.forget()
             finally:
                 self._looking = False
 
     async def _next_retry(self) -> datetime | None:
         """Returns when to look without being roused: after a pause of disk, endpoint or batch."""
-        if self._disk_retry_ms is not None:
-            return to_datetime(self._disk_retry_ms)
+        if self._pause.until_ms is not None:
+            return to_datetime(self._pause.until_ms)
         after_ms = self._looked_ms
         retry_ms = await self._store.read(lambda db: next_retry_ms(db, self._workspace, after_ms))
         rest_ms = self._breaker.until_ms if self._breaker.until_ms > after_ms else None
@@ -228,19 +217,15 @@ class Worker:
 
         Who waits for a flush is told; what a running batch does is its own affair.
         """
-        self._failed(error.message)
+        self._endings.note_failure(error.message)
         log.warning("look_failed", reason=error.message)
-        pause_ms = min(
-            _FIRST_DISK_PAUSE_MS * 2 ** min(self._disk_failures, 16), _LONGEST_DISK_PAUSE_MS
-        )
-        self._disk_failures += 1
-        self._disk_retry_ms = now_ms() + pause_ms
+        self._pause.begin()
         for demand in self._demands:
             demand.ends_with(error)
         self._demands.clear()
 
     async def _look(self, tasks: anyio.abc.TaskGroup) -> None:
-        self._disk_retry_ms = None
+        self._pause.end()
         if self._everywhere:
             await self._note_everywhere()
         moved, silent = self._moved, self._silent
@@ -258,28 +243,17 @@ class Worker:
         """Ends what the disk kept from being ended; takes out what rests on nothing any more."""
         if await self._writing.catch_up():
             self._taking_back.forget_looks()
-        if self._abandoned:
-            batches = list(self._abandoned)
-            await self._store.write(lambda tx: _release_all(tx, batches))
-            self._abandoned = [batch for batch in self._abandoned if batch not in batches]
+        await self._endings.clear_up()
         await self._retire_taken_back()
-        await self._follow_rest()
         if await self._held.look():
             self._rouse()
-
-    async def _follow_rest(self) -> None:
-        """Lets one deadline stand for all conversations that wait for an endpoint at rest."""
-        if self._breaker.is_open and not self._rested:
-            roots = self._suspects.roots
-            await self._store.write(lambda tx: end_pauses(tx, self._workspace, roots))
-        self._rested = self._breaker.is_open
 
     async def _retire_taken_back(self) -> None:
         try:
             await self._taking_back.look()
         except Refused as error:
             # A topic that can't be used must not keep the others from being written.
-            self._failed(error.message)
+            self._endings.note_failure(error.message)
             log.warning("retirement_refused", reason=error.message)
 
     async def _write_noted(
@@ -394,7 +368,7 @@ class Worker:
         try:
             archived = await self._writing.archiving.archive([one.turns for one, _ in claimed])
         except TurnmarkError:
-            self._abandoned += [batch for _, batch in claimed]
+            self._endings.abandon([batch for _, batch in claimed])
             raise
         self._writing.expect(len(claimed))
         for (one, batch), turns in zip(claimed, archived, strict=True):
@@ -426,95 +400,31 @@ class Worker:
             outcome = self._writing.unarchived(turns)
         else:
             outcome = await self._writing.write(planned, batch, turns)
-        parked = False
-        try:
-            # Between the last look at them and their settling: what stands of them must go.
-            await self._taking_back.check(planned.turns)
-            parked = await self._settle(planned, batch, outcome)
-        except TurnmarkError as error:
-            self._abandon(planned, batch, error.message)
-            outcome = Outcome(reason=error.message, problem=True)
+        ended = await self._endings.end(planned, batch, outcome)
+        # Between the last look at them and their settling: what stands of them must go.
+        await self._check_taken_back(planned)
         del self._running[batch]
-        if not outcome.problem:
-            self._last_success = datetime.now(UTC)
-            self._suspects.cleared(planned.roots)
-        self._note_again(planned, outcome, parked=parked, demand=demand)
+        self._note_again(planned, ended, by_demand=demand is not None)
         if demand is not None:
-            demand.ended(planned, outcome, parked=parked or planned.parked)
+            demand.ended(planned, ended.outcome, parked=ended.parked or planned.parked)
         self._rouse()
 
-    def _note_again(
-        self, planned: Planned, outcome: Outcome, *, parked: bool, demand: Demand | None
-    ) -> None:
+    async def _check_taken_back(self, planned: Planned) -> None:
+        try:
+            await self._taking_back.check(planned.turns)
+        except TurnmarkError as error:
+            # Nothing was looked at, so everything is looked at again.
+            self._taking_back.forget_looks()
+            log.warning("look_failed", reason=error.message)
+
+    def _note_again(self, planned: Planned, ended: Ended, *, by_demand: bool) -> None:
         """Notes the branch again while a full batch is owed; whole where it was to be whole."""
-        if outcome.put_off:
+        if ended.abandoned:
+            again = self._silent
+        elif ended.outcome.put_off:
             again = self._silent if planned.whole else self._moved
-        elif parked or not outcome.problem:
-            again = self._silent if planned.goes_on and demand is None else self._moved
+        elif ended.parked or not ended.outcome.problem:
+            again = self._silent if planned.goes_on and not by_demand else self._moved
         else:
             return
         again.add(planned.live.branch_name)
-
-    async def _settle(self, planned: Planned, batch: int, outcome: Outcome) -> bool:
-        """Settles what needed no install, or notes a failure; an install has settled the rest.
-
-        Tells whether the batch's only turn was parked.
-        """
-        if outcome.journalled:
-            self._abandon(planned, batch, outcome.reason or "the install is not finished")
-        elif outcome.problem:
-            return await self._fail(planned, batch, outcome)
-        elif outcome.nothing:
-            result = BatchResult(batch=batch, outcome="nothing", blocks=[], reason=outcome.reason)
-            await self._store.write(lambda tx: close_batch(tx, result))
-        return False
-
-    async def _fail(self, planned: Planned, batch: int, outcome: Outcome) -> bool:
-        self._failed(outcome.reason or "the writer failed")
-        if outcome.put_off:
-            await self._store.write(lambda tx: release(tx, batch))
-            log.info("batch_put_off", session=planned.live.session_name, reason=outcome.reason)
-            return False
-        if outcome.silent and self._suspects.failed(planned.roots, self._breaker.answers):
-            outcome = msgspec.structs.replace(outcome, counts=True)
-        if not outcome.silent or outcome.counts:
-            self._suspects.cleared(planned.roots)
-        rests = outcome.silent and self._breaker.is_open
-
-        def note(tx: Transaction) -> bool:
-            return note_failure(
-                tx,
-                self._workspace,
-                batch,
-                planned,
-                outcome,
-                writer=self._writing.writer_name(planned),
-                first_backoff_ms=0 if rests else self._first_backoff_ms,
-            )
-
-        parked = await self._store.write(note)
-        log.warning(
-            "batch_failed",
-            session=planned.live.session_name,
-            turns=len(planned.turns),
-            parked=parked,
-            reason=outcome.reason,
-        )
-        return parked
-
-    def _abandon(self, planned: Planned, batch: int, reason: str) -> None:
-        """Leaves the end of a batch to a later look: the disk allows none now."""
-        self._failed(reason)
-        log.warning("batch_abandoned", session=planned.live.session_name, reason=reason)
-        self._abandoned.append(batch)
-        self._silent.add(planned.live.branch_name)
-        if self._disk_retry_ms is None:
-            self._disk_retry_ms = now_ms() + _FIRST_DISK_PAUSE_MS
-
-    def _failed(self, reason: str) -> None:
-        self._last_failure = (datetime.now(UTC), reason)
-
-
-def _release_all(tx: Transaction, batches: Sequence[int]) -> None:
-    for batch in batches:
-        release(tx, batch)

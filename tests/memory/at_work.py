@@ -187,7 +187,7 @@ class AtWork:
             raise
         self._stack.callback(self.memory.close)
         if self.first_backoff_ms is not None:
-            self.memory.worker._first_backoff_ms = self.first_backoff_ms
+            self.memory.worker._endings.first_backoff_ms = self.first_backoff_ms
         if run:
             await self.run()
         return self
