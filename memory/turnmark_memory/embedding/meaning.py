@@ -1,8 +1,8 @@
 """What runs: embeds, in the background, what the index has and the file has not; answers recall.
 
 Woken by writes of the index, never by a clock. After a wake it rests a moment, because installs
-come in bursts and an agent's work goes first; then it looks what is new, in one thread of the
-lowest priority, a fraction of a second at a time. What is newest is embedded first. Vectors are
+come in bursts and an agent's work goes first; then it looks what is new, in one thread of
+low priority, a fraction of a second at a time. What is newest is embedded first. Vectors are
 kept in slices of a few, so a kill costs no more than one slice, and a start compares digests and
 goes on.
 """

@@ -16,11 +16,12 @@ import anyio.to_thread
 
 T = TypeVar("T")
 
-_NICE = 19
+_NICE = 10
+"""A tenth of what others get where the processor is fought for, all of it where it is not."""
 
 
 class QuietThread:
-    """Runs one thing at a time, with the lowest priority where threads have one (Linux)."""
+    """Runs one thing at a time, with a low priority where threads have one (Linux)."""
 
     def __init__(self, executor: ThreadPoolExecutor) -> None:
         self._executor = executor
