@@ -21,8 +21,8 @@ Slots = NDArray[np.int64]
 
 _EXACT = 8_000
 """Vectors that are compared exactly: below this number of documents the search is exact. Among 10^5
-it finds 99.7 % of the true first 20 and 97.8 % of the true first 200, 2,000 find 97.8 and 85.3 %.
-Source: benchmarks/vector_scale.py."""
+mixtures of real vectors it finds 99.8 % of the true first 20 and 97 % of the first 200, where 2,000
+find 97 and 85 %; more cost time and find what ranks low. Source: benchmarks/vector_scale.py."""
 
 _BLOCK = 65_536
 """Vectors whose bits are compared at once: what a processor's cache holds."""
