@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from turnmark_memory.planning import Planned
 from turnmark_memory.writing import Outcome
-from turnmark_session_store.batches import fail
+from turnmark_session_store.batches import fail, release
 from turnmark_session_store.marks import park
 from turnmark_session_store.transaction import Transaction
 
@@ -37,7 +37,14 @@ def note_failure(
     writer: str,
     first_backoff_ms: int,
 ) -> bool:
-    """Ends a batch that failed and puts its conversation off; tells whether its turn was parked."""
+    """Ends a batch that failed and puts its conversation off; tells whether its turn was parked.
+
+    A turn that was parked before stays parked and says nothing about the rest of its conversation:
+    how far that is halved, and how long it pauses, is left alone.
+    """
+    if planned.parked:
+        release(tx, batch)
+        return True
     reason = outcome.reason or "the writer failed"
     half = max(1, len(planned.turns) // 2)
     failures = fail(
