@@ -21,6 +21,23 @@ FROM json_each(?) AS wanted JOIN turn ON turn.id = wanted.value
 ORDER BY turn.id
 """
 
+_BEFORE = """
+WITH RECURSIVE walk (id, steps) AS (
+    SELECT predecessor, 1 FROM turn WHERE id = :turn AND predecessor IS NOT NULL
+    UNION ALL
+    SELECT predecessor, steps + 1 FROM walk JOIN turn USING (id)
+    WHERE predecessor IS NOT NULL AND steps < :steps
+)
+SELECT namespace.name, turn.key FROM walk JOIN turn USING (id)
+    JOIN namespace ON namespace.id = turn.namespace
+WHERE recordable ORDER BY steps
+"""
+
+
+def refs_before(db: apsw.Connection, turn: int, steps: int) -> list[tuple[str, str]]:
+    """Returns (namespace, id) of the recordable turns up to `steps` before `turn`, newest first."""
+    return rows_of(db, _BEFORE, {"turn": turn, "steps": steps})
+
 
 def load_evidence(db: apsw.Connection, turns: Sequence[int], *, mask: bool) -> list[Evidence]:
     """Returns the turns that still have words, oldest first, with labels of the usual length.

@@ -1,8 +1,9 @@
 """What a writer is shown beside a batch: the blocks and topics that matter for it.
 
-By recall and within bounds, so that the prompt does not grow with the memory. A writer that is not
-on this machine is shown nothing that rests on a local session. Blocks that are about to be written
-anew are not shown either: they would be taken for what memory holds already.
+By recall, by what the conversation said just before ("make it Tuesday" finds nothing by its words),
+and within bounds, so that the prompt does not grow with the memory. A writer that is not on this
+machine is shown nothing that rests on a local session. Blocks that are about to be written anew are
+not shown either: they would be taken for what memory holds already.
 """
 
 from __future__ import annotations
@@ -10,13 +11,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from turnmark_memory.index_schema import Filters
-from turnmark_memory.model import Batch, Evidence, ShownBlock
+from turnmark_memory.labels import label_of
+from turnmark_memory.model import Batch, Evidence
+from turnmark_memory.relations import TurnRef
 from turnmark_memory.search_text import query_of
 from turnmark_memory.shelf import Shelf
 
 _SHOWN_BLOCKS = 24
 """Blocks that a writer is shown beside a batch: the prompt does not grow with the memory."""
 
+_FROM_BEFORE = 8
+"""Of them, at most so many that rest on what the conversation said before the batch."""
+
+TURNS_BEFORE = 24
 _SHOWN_PER_TURN = 4
 _SHOWN_TOPICS = 200
 _QUERY_CHARACTERS = 1_000
@@ -32,31 +39,40 @@ class Surroundings:
         self,
         turns: Sequence[Evidence],
         *,
+        before: Sequence[TurnRef] = (),
         hidden: Collection[str] = frozenset(),
         kept_in: Collection[str] = frozenset(),
     ) -> Batch:
         """Returns the batch of `turns` with the blocks and topics to show.
 
-        `hidden` are blocks to leave out, `kept_in` the sessions of which nothing may be shown.
+        `before` are the turns before them, newest first, as (namespace, id); `hidden` are blocks to
+        leave out, `kept_in` the sessions of which nothing may be shown.
         """
+        found = [ref for ref in self._recalled(turns) if ref not in hidden]
+        near = [ref for ref in self._resting_on(before) if ref not in hidden and ref not in found]
+        near = [ref for ref in near if not self._rests_on(ref, kept_in)][:_FROM_BEFORE]
+        found = [ref for ref in found if not self._rests_on(ref, kept_in)]
         return Batch(
             turns=tuple(turns),
-            blocks=self._blocks_for(turns, hidden, kept_in),
+            blocks=tuple(self._shelf.all_shown([*found[: _SHOWN_BLOCKS - len(near)], *near])),
             topics=tuple(self._topics(kept_in)),
         )
 
-    def _blocks_for(
-        self, turns: Sequence[Evidence], hidden: Collection[str], kept_in: Collection[str]
-    ) -> tuple[ShownBlock, ...]:
-        """Returns the blocks that the turns may concern, best first, a bounded number."""
+    def _recalled(self, turns: Sequence[Evidence]) -> list[str]:
+        """Returns the blocks that the turns may concern, best first."""
         found: dict[str, float] = {}
         for turn in turns:
             terms = query_of(turn.text[:_QUERY_CHARACTERS]).terms
             for one in self._shelf.index.search_blocks(terms, _SHOWN_PER_TURN, Filters()):
                 found[one.ref] = max(found.get(one.ref, 0.0), one.score)
-        best = sorted(found, key=lambda ref: (-found[ref], ref))
-        shown = [ref for ref in best if ref not in hidden and not self._rests_on(ref, kept_in)]
-        return tuple(self._shelf.all_shown(shown[:_SHOWN_BLOCKS]))
+        return sorted(found, key=lambda ref: (-found[ref], ref))
+
+    def _resting_on(self, turns: Sequence[TurnRef]) -> list[str]:
+        """Returns the live blocks that cite `turns`, in the order of the turns."""
+        index = self._shelf.index
+        cited = [name for ref in turns for name in index.blocks_citing(label_of(*ref))]
+        blocks = ((name, index.block(name)) for name in dict.fromkeys(cited))
+        return [name for name, block in blocks if block and block.superseded_by is None]
 
     def _topics(self, kept_in: Collection[str]) -> list[tuple[str, str]]:
         abouts = self._shelf.index.abouts(_SHOWN_TOPICS)

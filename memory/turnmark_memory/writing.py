@@ -19,6 +19,7 @@ from turnmark_events.errors import TurnmarkError
 from turnmark_memory.archiving import Archiving
 from turnmark_memory.asking import Asking
 from turnmark_memory.compose import Done, Work
+from turnmark_memory.evidence import refs_before
 from turnmark_memory.install import BatchWork, Installer, InstallUnfinished
 from turnmark_memory.locality import local_sessions, local_turns
 from turnmark_memory.model import (
@@ -37,7 +38,7 @@ from turnmark_memory.relations import TurnRef, keys_of, on_sibling
 from turnmark_memory.rewriting import Rewriting
 from turnmark_memory.shelf import Shelf
 from turnmark_memory.succession import Witnesses
-from turnmark_memory.surroundings import Surroundings
+from turnmark_memory.surroundings import TURNS_BEFORE, Surroundings
 from turnmark_memory.taking_back import forgotten_refs, taken_back_refs
 from turnmark_memory.validate import Relations, Validated, validate
 from turnmark_memory.writers.writer import WriterFailed
@@ -197,8 +198,10 @@ class Writing:
             keys = [turn.key for turn in turns]
             if kept_in and await self._any_local(keys):
                 return None
+        first = planned.turns[0]
+        before = await self._store.read(lambda db: refs_before(db, first, TURNS_BEFORE))
         return await anyio.to_thread.run_sync(
-            lambda: self._surroundings.around(turns, hidden=old, kept_in=kept_in)
+            lambda: self._surroundings.around(turns, before=before, hidden=old, kept_in=kept_in)
         )
 
     async def _any_local(self, turns: Sequence[int]) -> bool:

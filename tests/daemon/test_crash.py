@@ -502,7 +502,9 @@ async def _bring(place: DaemonPlace, lines: list[str]) -> None:
         await memory.import_lines(lines)
 
 
-@pytest.mark.parametrize("failpoint", ["night.flushed", "night.joined", "night.reported", "night.said"])
+@pytest.mark.parametrize(
+    "failpoint", ["night.flushed", "night.joined", "night.reported", "night.said"]
+)
 async def test_loses_nothing_when_a_night_dies(place: DaemonPlace, failpoint: str) -> None:
     """What the night wrote stands; what it did not is done after the restart."""
     talk = Talk()

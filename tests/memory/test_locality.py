@@ -113,6 +113,18 @@ async def test_puts_a_batch_off_whose_session_becomes_local_meanwhile() -> None:
         assert await work.owed_count() == 0
 
 
+async def test_shows_a_writer_what_rests_on_the_turns_before() -> None:
+    """A correction in few words is about what was said just before, whatever its words find."""
+    async with at_work(NearScribe(name="openai/near")) as work:
+        await work.append("s", [user("The offsite is on 12 September.", "m1")])
+        await work.append("other", [user("Lunch is at noon.", "o1")])
+        await work.flush()
+        await work.append("s", [user("不，改到十九号吧。", "m2")])
+        await work.flush()
+        (block,) = work.writer.batches[-1].blocks  # type: ignore[attr-defined]
+        assert block.text == "The offsite is on 12 September."
+
+
 def test_takes_a_writer_that_says_nothing_for_a_far_one() -> None:
     """Only the built-in one, and one that says so, keep what they are shown."""
     assert is_local(BuiltinWriter())
