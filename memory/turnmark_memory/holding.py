@@ -1,7 +1,8 @@
 """Passes that would remove too much, held until a person approves or discards them (law 14).
 
 One file each under `.turnmark/held/`, so that a held pass survives a restart and is copied with the
-workspace. What was discarded is remembered by name: the same pass is not held again.
+workspace. What was discarded is remembered by digest: the same edits are neither made nor held
+again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import msgspec
 import structlog
 
 from turnmark_events.errors import NotFound, Refused, Unavailable
-from turnmark_memory.night_pass import Pass
+from turnmark_memory.night_pass import Pass, Plan, digest_of
 from turnmark_memory.rooted import Rooted, names_in
 from turnmark_memory.workspace import PRIVATE, STAGING
 
@@ -24,8 +25,8 @@ log = structlog.get_logger(__name__)
 HELD: Final = f"{PRIVATE}/held"
 _DISCARDED: Final = f"{PRIVATE}/discarded.json"
 
-_REMEMBERED: Final = 1_000
-"""Names of discarded passes that are kept, the newest: one a night for years."""
+_REMEMBERED: Final = 100_000
+"""Digests of discarded edits that are kept, the newest: a few megabytes at most."""
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,8 +69,8 @@ class Holding:
         """What is held, the oldest first."""
         return sorted(self._held.values(), key=lambda one: (one.at, one.name))
 
-    def hold(self, work: Pass, *, at: datetime, blocks: int) -> Held | None:
-        """Holds a pass, durably; None if a person has discarded just this one before.
+    def hold(self, work: Pass, *, at: datetime, blocks: int) -> Held:
+        """Holds a pass, durably.
 
         A pass of the same kind `same` takes the place of the one before: it was made of what
         memory holds now.
@@ -78,8 +79,6 @@ class Holding:
             Unavailable: if the disk fails.
         """
         with self._lock:
-            if work.name in self._discarded():
-                return None
             known = self._held.get(work.name)
             if known is not None:
                 return known
@@ -134,15 +133,29 @@ class Holding:
             self._drop(name)
 
     def discard(self, name: str) -> None:
-        """Takes a pass off and remembers that a person didn't want it.
+        """Takes a pass off and remembers that a person wanted none of its edits.
 
         Raises:
             Unavailable: if the disk fails.
         """
         with self._lock:
-            names = [*(one for one in self._discarded() if one != name), name][-_REMEMBERED:]
-            self._tree.replace(_DISCARDED, msgspec.json.encode(names) + b"\n", staging=STAGING)
+            kept = self._read(name)
+            edits = [edit for plan in kept.work.plans for edit in plan.edits] if kept else []
+            known = dict.fromkeys([*self._discarded(), *map(digest_of, edits)])
+            content = msgspec.json.encode([*known][-_REMEMBERED:])
+            self._tree.replace(_DISCARDED, content + b"\n", staging=STAGING)
             self._drop(name)
+
+    def wanted(self, plans: Iterable[Plan]) -> tuple[Plan, ...]:
+        """Returns the plans without the edits that a person has discarded before."""
+        with self._lock:
+            discarded = frozenset(self._discarded())
+        return tuple(
+            msgspec.structs.replace(
+                plan, edits=tuple(one for one in plan.edits if digest_of(one) not in discarded)
+            )
+            for plan in plans
+        )
 
     def scrub(self, names: Iterable[str]) -> None:
         """Drops the passes in which a label or block id of `names` stands: it was forgotten.

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import date
+from hashlib import blake2b
 from typing import Final, Literal
 
 import msgspec
@@ -66,7 +67,7 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Its name: the same for the same edits, so that a pass that was discarded is known."""
+        """Its name: the same for the same edits, so that a pass is held once."""
         edits = msgspec.json.encode([plan.edits for plan in self.plans]).decode()
         return f"{self.kind}-{block_id_of(self.kind, edits).removeprefix('b-')}"
 
@@ -74,6 +75,11 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     def removes(self) -> int:
         """The number of blocks that all its plans remove."""
         return sum(plan.removes for plan in self.plans)
+
+
+def digest_of(edit: Edit) -> str:
+    """Returns the digest of an edit, in 32 hex digits."""
+    return blake2b(msgspec.json.encode(edit), digest_size=16).hexdigest()
 
 
 def is_too_much(removes: int, blocks: int) -> bool:

@@ -14,12 +14,12 @@ from datetime import UTC, date, datetime
 
 import anyio.from_thread
 import anyio.to_thread
+import msgspec
 import structlog
 
 from turnmark_events.errors import Refused
 from turnmark_memory.apply import Applied, Sources
 from turnmark_memory.compose import AUTOMATIC_LIMIT, Composed, Work, compose
-from turnmark_memory.holding import Held
 from turnmark_memory.install import Installer
 from turnmark_memory.model import Edit, Merge
 from turnmark_memory.models.model import Model
@@ -58,7 +58,6 @@ class Findings:
     """What a night's passes come to, as far as they are."""
 
     carried: list[Carried] = field(default_factory=list[Carried])
-    held: list[Held] = field(default_factory=list[Held])
     problems: list[str] = field(default_factory=list[str])
     asked: int = 0
     failed: int = 0
@@ -177,15 +176,15 @@ class NightWork:
         self, work: Pass, others: Sequence[Plan], found: Survey, day: date, findings: Findings
     ) -> None:
         """Installs a pass, or holds it and installs only what `others` ask for."""
-        plans = [*work.plans, *others]
+        wanted = await anyio.to_thread.run_sync(self._holding.wanted, work.plans)
+        work = msgspec.structs.replace(work, plans=wanted)
+        plans = [*wanted, *others]
         if is_too_much(work.removes, found.size):
             at = datetime.now(UTC)
             held = await anyio.to_thread.run_sync(
                 lambda: self._holding.hold(work, at=at, blocks=found.size)
             )
-            if held is not None:
-                log.warning("pass_held", name=held.name, removes=held.removes, blocks=held.blocks)
-                findings.held.append(held)
+            log.warning("pass_held", name=held.name, removes=held.removes, blocks=held.blocks)
             plans = [*others]
         what = "joined what says the same" if work.kind == "same" else "tidied"
         await self._install(plans, f"night of {day.isoformat()}: {what}", day, findings)

@@ -23,9 +23,7 @@ from turnmark_memory.shelf import Shelf
 from turnmark_memory.survey import Survey, resting, survey
 from turnmark_memory.taking_back import taken_back_refs
 from turnmark_memory.tidying import Answer, tidy
-from turnmark_memory.topic_path import first_about
 from turnmark_memory.windows import Tidied, Window, windows_of
-from turnmark_memory.words import clean_title
 from turnmark_memory.writers.writer import WriterFailed
 from turnmark_session_store import SessionStore
 
@@ -95,6 +93,8 @@ class Questions:
                 self.rejected += len(answer.rejected)
                 self.plans.append(answer.plan)
         self.waiting = len(due) - self.asked
+        made = [(one.topic, one.about) for plan in self.plans for one in plan.abouts]
+        await anyio.to_thread.run_sync(self._shelf.abouts.note, made)
 
     async def _asked(self, window: Window) -> Answer:
         try:
@@ -116,7 +116,7 @@ class Questions:
         Raises:
             Unavailable: if the disk fails; it is asked about again.
         """
-        found, present = await self._look() if self.asked else (self.found, self._windows)
+        present = (await self._look())[1] if self.asked else self._windows
         settled = {one.digest for one in self.done}
         is_open = {
             one.topic for one in self._tidied.due(self._windows) if one.digest not in settled
@@ -135,9 +135,8 @@ class Questions:
                     day,
                     done=[(one.topic, one.digest) for one in [*self.done, *after]],
                     failed=[(one.topic, one.digest) for one in self.failed],
-                    abouts=[(a.topic, a.about) for plan in self.plans for a in plan.abouts],
                 )
-            self._tidied.keep((one.digest for one in present), found.blocks)
+            self._tidied.keep(one.digest for one in present)
 
         await anyio.to_thread.run_sync(note)
 
@@ -157,13 +156,8 @@ class Questions:
             sessions = {name for block in blocks for name in block.grounds.sessions}
             inside = await self._store.read(lambda db: kept_local(db, sessions))
             blocks = [one for one in blocks if inside.isdisjoint(one.grounds.sessions)]
-        return windows_of(topic, blocks, self._own_about(topic, about), self._count)
-
-    def _own_about(self, topic: str, about: str) -> str | None:
-        """Returns what a topic is about if that was said by turnmark, None if by a person."""
-        first = first_about(topic)
-        known = (first, clean_title(first), self._tidied.wrote_about(topic))
-        return about if about in known else None
+        own = about if self._shelf.abouts.is_ours(topic, about) else None
+        return windows_of(topic, blocks, own, self._count)
 
 
 async def not_taken_back(store: SessionStore, blocks: Sequence[Resting]) -> list[Resting]:

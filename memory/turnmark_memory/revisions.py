@@ -22,6 +22,7 @@ from turnmark_memory.workspace import REVISIONS, STAGING, Workspace
 
 log = structlog.get_logger(__name__)
 
+_ABOUT = re.compile(rb"(?m)^about[ \t]*:")
 _NAME = re.compile(r"([1-9][0-9]{0,17})\.json")
 PAGE_LIMIT = 200
 
@@ -215,6 +216,8 @@ def scrub_records(
     marks = [f"[^{label}]".encode() for label in labels]
     names = [f"^{block}".encode() for block in blocks]
     scrubbed = 0
+    topics: set[str] = set()
+    abouts: list[RevisionRecord] = []
     for record in _readable(workspace, revision_numbers(workspace)):
         whole = record.cause in causes
         changes = tuple(
@@ -231,7 +234,25 @@ def scrub_records(
         if changes != record.changes or files != record.files:
             replace_record(workspace, record.revision, changes, files)
             scrubbed += 1
-    return scrubbed
+        topics.update(change.topic for change in changes if change.is_scrubbed)
+        if any(map(_tells_about, files)):
+            abouts.append(msgspec.structs.replace(record, changes=changes, files=files))
+    return scrubbed + sum(_scrub_abouts(workspace, record, topics) for record in abouts)
+
+
+def _scrub_abouts(workspace: Workspace, record: RevisionRecord, topics: Collection[str]) -> int:
+    """Takes out what the files of `topics` were about: it may have been made of what went."""
+    files = tuple(
+        file for file in record.files if file.topic not in topics or not _tells_about(file)
+    )
+    if files == record.files:
+        return 0
+    replace_record(workspace, record.revision, record.changes, files)
+    return 1
+
+
+def _tells_about(file: FileChange) -> bool:
+    return any(_ABOUT.search(hunk.put) for hunk in file.back)
 
 
 def _holds(change: BlockChange, marks: list[bytes]) -> bool:

@@ -13,6 +13,7 @@ from typing import Final
 import structlog
 
 from turnmark_events.errors import Refused, Unavailable
+from turnmark_memory.abouts import Abouts
 from turnmark_memory.archive import Archive, ArchivedTurn, SourceLine
 from turnmark_memory.backlinks import links_of
 from turnmark_memory.bases import Bases
@@ -48,6 +49,7 @@ class Shelf:
         self.index = index
         self.bases = bases or Bases.open(workspace.root / BASES_FILE)
         self.holding = Holding(workspace.tree)
+        self.abouts = Abouts(workspace.tree)
         self.vectors = VectorFile(workspace.root / PRIVATE / FILE_NAME)
         self._count = count
         self._stale_days: set[int] = set()

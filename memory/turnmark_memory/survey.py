@@ -12,6 +12,7 @@ import msgspec
 import structlog
 
 from turnmark_events.errors import TurnmarkError
+from turnmark_memory.abouts import plain_about
 from turnmark_memory.grounds import grounds_of
 from turnmark_memory.index_schema import BlockDoc, TopicRow
 from turnmark_memory.model import ShownBlock
@@ -20,8 +21,7 @@ from turnmark_memory.promotion import Standing
 from turnmark_memory.sameness import Resting, normal, same_words
 from turnmark_memory.shelf import Shelf
 from turnmark_memory.topic import Block, block_hash
-from turnmark_memory.topic_path import CORE, first_about
-from turnmark_memory.words import clean_title
+from turnmark_memory.topic_path import CORE
 
 log = structlog.get_logger(__name__)
 
@@ -41,7 +41,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     def missing_abouts(self) -> tuple[About, ...]:
         """Returns what topics that say nothing of what they are about could say."""
         return tuple(
-            About(topic=row.topic, about=clean_title(first_about(row.topic)), replaces=None)
+            About(topic=row.topic, about=plain_about(row.topic), replaces=None)
             for row in self.topics
             if not row.about and row.topic != CORE
         )

@@ -22,6 +22,8 @@ import msgspec
 import structlog
 
 from turnmark_events.errors import Refused
+from turnmark_memory.abouts import plain_about
+from turnmark_memory.apply import Applied, Sources
 from turnmark_memory.compose import Composed, Work, compose
 from turnmark_memory.install import Installer
 from turnmark_memory.labels import label_of
@@ -30,6 +32,7 @@ from turnmark_memory.relations import keys_of, refs_of
 from turnmark_memory.removal import live_citing
 from turnmark_memory.revisions import scrub_records
 from turnmark_memory.shelf import Shelf
+from turnmark_memory.topic_edit import set_about
 from turnmark_session_store import SessionStore
 from turnmark_session_store.failpoints import failpoint
 from turnmark_session_store.queries import row_of, rows_of
@@ -177,6 +180,7 @@ class TakingBack:
                 Work(name=f"{cause}/{block}", edits=(Retire(block=block, reason=cause),))
                 for block in blocks
             ]
+            works.append(self._plain_abouts(blocks))
             at = datetime.now(UTC)
             return compose(self._shelf, works, revision=revision, cause=cause, at=at, turns=None)
 
@@ -187,6 +191,24 @@ class TakingBack:
         if blocks:
             log.info("blocks_retired", blocks=len(blocks), cause=cause)
         return blocks
+
+    def _plain_abouts(self, blocks: Iterable[str]) -> Work:
+        """Returns the work that takes back what a model said of the topics of `blocks`.
+
+        It was made of them, and may repeat them.
+        """
+        topics = sorted({topic for block in blocks if (topic := self._shelf.index.where(block))})
+
+        def carry_out(sources: Sources) -> Applied:
+            found = {topic: sources.load(topic) for topic in topics}
+            changed = {
+                name: set_about(topic, plain_about(name))
+                for name, topic in found.items()
+                if topic is not None and self._shelf.abouts.is_made(name, topic.about or "")
+            }
+            return Applied(topics=changed, blocks=(), changes=())
+
+        return Work(name="plain abouts", carry_out=carry_out)
 
     async def _resting(self, refs: Sequence[Ref]) -> list[str]:
         """Returns the blocks that cite any of `refs` and nothing that still counts."""

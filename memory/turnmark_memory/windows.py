@@ -61,7 +61,6 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Tidied(msgspec.Struct, frozen=True, kw_only=True):
     windows: dict[str, Attempt] = {}
-    abouts: dict[str, str] = {}
 
 
 def digest_of(topic: str, shown: Iterable[ShownBlock]) -> str:
@@ -92,7 +91,7 @@ def windows_of(
 
 
 class Tidied:
-    """Which windows were tidied, and what topics were said to be about; one small file.
+    """Which windows were tidied, and which brought no answer; one small file.
 
     Losing it costs questions, nothing else. Every function blocks.
     """
@@ -117,19 +116,14 @@ class Tidied:
         tried = self._state.windows.get(digest)
         return tried is not None and tried.failed == 0
 
-    def wrote_about(self, topic: str) -> str | None:
-        """Returns what the night last said that a topic is about."""
-        return self._state.abouts.get(topic)
-
     def note(
         self,
         day: date,
         *,
         done: Iterable[tuple[str, str]] = (),
         failed: Iterable[tuple[str, str]] = (),
-        abouts: Iterable[tuple[str, str]] = (),
     ) -> None:
-        """Notes (topic, digest) of windows that were tidied, or brought no answer, and abouts.
+        """Notes (topic, digest) of windows that were tidied, or brought no answer.
 
         Raises:
             Unavailable: if the disk fails; the windows are asked about again.
@@ -141,20 +135,19 @@ class Tidied:
             windows[digest] = Attempt(topic=topic, day=day, failed=times)
         for topic, digest in done:
             windows[digest] = Attempt(topic=topic, day=day)
-        self._state = _Tidied(windows=windows, abouts={**self._state.abouts, **dict(abouts)})
+        self._state = _Tidied(windows=windows)
         self._write()
 
-    def keep(self, digests: Iterable[str], topics: Iterable[str]) -> None:
-        """Forgets windows and topics that are not there any more; writes only if there are any.
+    def keep(self, digests: Iterable[str]) -> None:
+        """Forgets windows that are not there any more; writes only if there are any.
 
         Raises:
             Unavailable: if the disk fails.
         """
-        there, named = set(digests), set(topics)
+        there = set(digests)
         before = self._state
         self._state = _Tidied(
-            windows={one: tried for one, tried in before.windows.items() if one in there},
-            abouts={topic: about for topic, about in before.abouts.items() if topic in named},
+            windows={one: tried for one, tried in before.windows.items() if one in there}
         )
         if self._state != before:
             self._write()

@@ -96,7 +96,7 @@ async def test_discard_drops_it_for_good() -> None:
 
 @pytest.mark.anyio
 async def test_holds_equal_blocks_as_well_and_not_what_was_discarded() -> None:
-    """Without a model: twelve merges wait; discarded they wait no more until there is another."""
+    """Without a model: twelve merges wait; discarded none is made, until there is more to it."""
     async with at_work() as work:
         for session in ("a", "b"):
             await work.append(session, [user(f"Fact {n}.", f"{session}{n}") for n in range(12)])
@@ -108,13 +108,30 @@ async def test_holds_equal_blocks_as_well_and_not_what_was_discarded() -> None:
         assert again.held == first.held
         await work.organize(discard=first.held.name)
         assert (await work.organize()).held is None
+        assert len(blocks(work)) == 24
         await work.append("c", [user("Fact 0.", "c0")])
-        more = await work.organize()
-        assert more.held is not None
-        assert more.held.name != first.held.name
-        await work.organize(approve=True)
-        assert len(blocks(work)) == 12
-        assert (await work.organize()).held is None
+        await work.organize()
+        assert len(blocks(work)) == 23
+
+
+@pytest.mark.anyio
+async def test_forgetting_reaches_what_a_model_said_a_topic_is_about() -> None:
+    """Made of blocks, it may repeat them: no file of the workspace holds it afterwards."""
+    words = iter(["the secret of Ana", "the other secret of Ana", "nothing"])
+    tidier = Tidier(lambda _shown: {"edits": [], "about": next(words)})
+    async with at_work(tidier=tidier) as work:
+        await remembering(work, 4)
+        await work.organize()
+        await work.say("t", "x")
+        await work.flush()
+        await work.organize()
+        assert "about: the other secret of Ana\n" in work.topic()
+        deleted = await work.store.delete_session(SessionRef(session="s"))
+        await work.memory.forgotten(deleted.turns)
+        assert "about: Facts\n" in work.topic()
+        for file in work.root.rglob("*"):
+            assert not file.is_file() or b"secret" not in file.read_bytes(), file
+        assert work.facts() == ["x"]
 
 
 @pytest.mark.anyio
