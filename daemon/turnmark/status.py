@@ -134,8 +134,8 @@ def _what_to_do(
     advice += _of_the_writer(counts, statistics)
     if counts.parked:
         advice.append(
-            f"{counts.parked} turns could not be written and are parked; `turnmark owed` lists "
-            "them, `turnmark flush` tries them again."
+            f"{_turns(counts.parked)} could not be written and {_are(counts.parked)} parked; "
+            "`turnmark owed` lists what, `turnmark flush` tries again."
         )
     advice += [
         f"A pass of the night would remove {one.removes:,} of {one.blocks:,} blocks and waits for "
@@ -174,7 +174,7 @@ def _of_the_writer(counts: _Counts, statistics: Mapping[str, Any]) -> list[str]:
         hint = "" if statistics["resting_on_request"] else "; `turnmark flush` tries now"
         advice.append(
             f"The writer {statistics['writer']} is left alone until {at}: {resting}. "
-            f"{counts.owed_turns} turns are owed, none is lost{hint}."
+            f"{_turns(counts.owed_turns)} {_are(counts.owed_turns)} owed, none is lost{hint}."
         )
     return advice + [
         f"Writing fails: {reason}. The turns stay owed and are tried again; `turnmark flush` "
@@ -205,6 +205,14 @@ def _room_advice(places: Iterable[Path]) -> list[str]:
                     "when it is full. Free some space; turnmark goes on by itself."
                 )
     return list(full.values())
+
+
+def _turns(number: int) -> str:
+    return f"{number} turn{'' if number == 1 else 's'}"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def _time(moment: Any) -> str | None:

@@ -171,6 +171,7 @@ class Memory:
         self._edits = QuietEdits(self.installer, shelf.workspace.root)
         self.before_night: list[Callable[[], Awaitable[None]]] = []
         self._night: NightClock | None = None
+        self._day = datetime.now().astimezone().date()
         self._organizing = Organizing(
             store,
             shelf,
@@ -300,7 +301,18 @@ class Memory:
                     night=self._run_night,
                 )
                 tasks.start_soon(self._night.run)
+            else:
+                days = NightClock(time(0), last_done=self._last_day, night=self._begin_day)
+                tasks.start_soon(days.run)
             task_status.started()
+
+    async def _last_day(self) -> date:
+        return self._day
+
+    async def _begin_day(self, day: date) -> None:
+        """Tries again what could not be written, where no night does it: a day may change that."""
+        self._day = day
+        self.worker.flush_later(Look(moved=None, whole=frozenset(), reasons=_FAILED, at_once=True))
 
     async def _run_worker(self, bus: Bus, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         await self.worker.run(bus, task_status=task_status)

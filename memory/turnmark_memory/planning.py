@@ -181,11 +181,13 @@ def _batch(
     failed = {turn for turn, reason, _ in dues.held if reason == "failed"}
     due = sorted({*dues.due, *(one for one in again if one[0] not in failed)})
     due = _within(due, look)
+    if not whole and sum(tokens for _, tokens in due) < bounds.trigger_tokens:
+        due = []
     alone = not due
     if alone:
         # A turn that failed alone is tried again alone, after everything else is written.
         due = _within([one for one in again if one[0] in failed], look)[:1]
-    if not due or (not whole and sum(tokens for _, tokens in due) < bounds.trigger_tokens):
+    if not due:
         return None
     chosen = _oldest(due, bounds.trigger_tokens)[:limit_turns]
     chosen, local = _of_one_kind(db, chosen) if bounds.local_apart else (chosen, False)

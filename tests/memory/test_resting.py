@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from datetime import datetime, timedelta
 
 import pytest
 
-from memory.at_work import AtWork, Scribe, at_work, keep_each, numbered
+from memory.at_work import AtWork, Scribe, at_work, keep_each, numbered, scratch, tokens
 from turnmark_memory.breaker import FAILURES_LIMIT, Breaker
+from turnmark_memory.budget import Budget
 from turnmark_memory.model import Answer, Batch
+from turnmark_memory.models.metering import MeteredModel
+from turnmark_memory.models.model import Question, Reply
 from turnmark_memory.requests import OwedRequest
+from turnmark_memory.writers.model_writer import ModelWriter
 from turnmark_memory.writers.writer import WriterFailed
 from turnmark_session_store.requests import OpenSession
+from turnmark_session_store.times import now_ms
 
 pytestmark = pytest.mark.anyio
 
@@ -181,3 +188,44 @@ async def test_halves_a_batch_that_alone_gets_no_answer() -> None:
         assert (await work.marks())["m5"] == ("parked", "failed")
         await work.flush()
         assert await work.owed_count() == 1
+
+
+class Costly:
+    """A model behind an endpoint whose every answer costs sixty tokens."""
+
+    name = "openai/costly"
+    is_local = False
+
+    async def ask(self, question: Question) -> Reply:
+        """Keeps the first turn."""
+        edit = {"op": "add", "topic": "subjects/facts", "text": "fact kept", "cites": ["t1"]}
+        text = json.dumps({"edits": [{"heading": None, **edit}], "nothing": None})
+        return Reply(text=text, prompt_tokens=50, answer_tokens=10)
+
+
+async def test_waits_for_the_next_day_when_the_budget_is_used_up() -> None:
+    """Two batches of three fit; the third waits, says why, and is written when it is tomorrow."""
+    now = datetime(2026, 8, 3, 18, 0).astimezone()
+    with scratch() as place:
+        work = AtWork(place)
+        await work.start(run=False)
+        budget = Budget(work.store, 100, now=lambda: now)
+        await work.stop()
+        metered = MeteredModel(Costly(), budget, tokens)
+        async with at_work(ModelWriter(metered, tokens), run=False, place=place) as work:
+            budget._store = work.store
+            await work.run()
+            for name in ("a", "b", "c"):
+                await work.say(name, f"{name}1")
+                await work.silence()
+                await work.quiet()
+            assert await work.owed_count() == 1
+            (row,) = (await work.memory.owed(OwedRequest())).tips
+            assert row.state == "waiting"
+            assert "daily budget of 100 tokens is used up" in (row.reason or "")
+            assert breaker_of(work).until_ms > now_ms() + 5 * 3_600_000
+            assert (await work.flush()).left == 1
+            now += timedelta(hours=6)
+            over(work)
+            await work.wait_written("c1")
+            assert (await budget.spent()).tokens == 60

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from datetime import date
 from math import log2
 
 import anyio
@@ -130,6 +131,24 @@ async def test_parks_one_poisoned_turn_and_writes_the_others_in_the_background(p
         assert {outcome for outcome, _ in marks.values()} == {"kept"}
         assert sorted(work.facts()) == others
         assert len(work.scribe.batches) <= 2 * log2(100) + 4
+
+
+async def test_tries_a_parked_turn_again_on_a_new_day_and_writes_nothing_else_early() -> None:
+    """Where no night does it: the parked turn is tried; what waits for silence goes on waiting."""
+    async with at_work() as work:
+        work.scribe.answer = poison = Poisoned("m1")
+        await work.say("s", "m1")
+        await work.flush()
+        await work.flush()
+        assert (await work.marks())["m1"] == ("parked", "failed")
+        await work.say("s", "m2")
+        await work.say("other", "o1")
+        poison.poison.clear()
+        await work.memory._begin_day(date(2026, 12, 1))
+        await work.wait_written("m1")
+        await work.quiet()
+        assert sorted(work.facts()) == ["m1"]
+        assert await work.owed_count() == 2
 
 
 @pytest.mark.parametrize("error", [WriterFailed("unreachable", transport=True), Unavailable("net")])
