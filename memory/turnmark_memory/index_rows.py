@@ -12,6 +12,7 @@ import msgspec
 from turnmark_memory.index_file import Database
 from turnmark_memory.index_schema import BlockDoc, TopicDoc, TopicRow, TurnDoc
 from turnmark_memory.search_text import fold, terms_of, time_terms
+from turnmark_memory.traits import traits_of
 
 Row = Sequence[Any]
 
@@ -19,7 +20,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 TURN_COLUMNS = (
     "label, namespace, id, session, agent, project, role, speaker_id, speaker_name, "
-    "at_us, text, path, line, position"
+    "at_us, text, path, line, position, after"
 )
 _BLOCK_COLUMNS = "block, topic, heading, text, superseded_by, superseded_on, updated_us"
 
@@ -34,11 +35,13 @@ def put_turn(db: Database, doc: TurnDoc) -> None:
     values = (
         *(doc.label, doc.namespace, doc.id, doc.session, doc.agent, doc.project, doc.role),
         *(doc.speaker_id, doc.speaker_name, microseconds(doc.time), doc.text),
-        *(doc.path, doc.line, doc.position, _speaker_keys(doc), joined(named), terms),
+        *(doc.path, doc.line, doc.position, doc.after, int(traits_of(doc.text))),
+        *(_speaker_keys(doc), joined(named), terms),
     )
     marks = ", ".join("?" * len(values))
     db.execute(
-        f"INSERT INTO turn ({TURN_COLUMNS}, speaker_keys, speaker_terms, terms) VALUES ({marks})",
+        f"INSERT INTO turn ({TURN_COLUMNS}, traits, speaker_keys, speaker_terms, terms)"
+        f" VALUES ({marks})",
         values,
     )
     row = db.last_insert_rowid()
@@ -147,6 +150,7 @@ def turn_doc(row: Row) -> TurnDoc:
         path=str(row[11]),
         line=row[12],
         position=row[13],
+        after=_text_or_none(row[14]),
     )
 
 

@@ -47,12 +47,15 @@ CREATE TABLE turn (
     path TEXT NOT NULL,
     line INTEGER NOT NULL,
     position INTEGER NOT NULL,
+    after TEXT,
+    traits INTEGER NOT NULL,
     speaker_keys TEXT NOT NULL,
     speaker_terms TEXT NOT NULL,
     terms TEXT NOT NULL
 );
 CREATE INDEX turn_by_place ON turn (session, position);
 CREATE INDEX turn_by_id ON turn (id);
+CREATE INDEX turn_by_predecessor ON turn (after) WHERE after IS NOT NULL;
 CREATE TABLE forgotten (label TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE speaker (term TEXT PRIMARY KEY, turns INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE topic (
@@ -109,6 +112,8 @@ class TurnDoc(msgspec.Struct, frozen=True, kw_only=True):
     """One archived turn: what was said, by whom, when, and where the evidence stands.
 
     `path` and `line` (from 1) point into the workspace; `position` orders the turns of a session.
+    `after` is the label of the turn that this one was said after, empty for a first one, None
+    where nobody noted it: then `position` tells.
     """
 
     label: str
@@ -125,6 +130,7 @@ class TurnDoc(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     line: int
     position: int
+    after: str | None = None
 
     @property
     def speaker(self) -> str:
@@ -208,9 +214,9 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     """One candidate of a search: `score` is BM25, larger is better, 0 for a neighbour.
 
-    `ref` is a label or a block id, `terms` the document's terms between blanks. `session`,
-    `position`, `speaker_terms` (those of its speaker's name) and `asks` (it ends with a question)
-    are a turn's only.
+    `ref` is a label or a block id, `terms` the document's terms between blanks. `session` is a
+    turn's session or a block's topic; `speaker_terms` (those of its speaker's name), `role` and
+    `traits` (see `traits.Trait`) are a turn's only.
     """
 
     row: int
@@ -219,6 +225,6 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     terms: str
     at_us: int
     session: str = ""
-    position: int = 0
     speaker_terms: str = ""
-    asks: bool = False
+    role: str = ""
+    traits: int = 0

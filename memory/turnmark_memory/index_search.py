@@ -28,9 +28,9 @@ _REMEMBERED_FREQUENCIES = 50_000
 _STALE_GROWTH = 1.1
 """Remembered frequencies are counted anew after the documents grew or shrank by this factor."""
 
-_TURN_FOUND = """turn.row, label, {score}, turn.terms, at_us, session, position, speaker_terms,
-    substr(rtrim(text), -1) IN ('?', '？')"""
-_BLOCK_FOUND = """block.row, block, {score}, block.terms,
+_TURN_FOUND = """turn.row, label, {score}, turn.terms, at_us, session, speaker_terms, role,
+    traits"""
+_BLOCK_FOUND = """block.row, block, {score}, block.terms, block.topic,
     coalesce((SELECT max(at_us) FROM cite JOIN turn USING (label) WHERE cite.row = block.row),
              updated_us, 0)"""
 
@@ -52,6 +52,26 @@ _NAMED: dict[Kind, str] = {
         FROM json_each(:refs) AS here CROSS JOIN block ON block.block = here.value
         WHERE 1 {{where}}""",
 }
+
+# Where nobody noted what a turn was said after, the lines of its session tell.
+_BEFORE = """(
+    SELECT CASE WHEN given.after IS NOT NULL
+        THEN (SELECT other.row FROM turn AS other WHERE other.label = given.after)
+        ELSE (SELECT other.row FROM turn AS other
+              WHERE other.session = given.session AND other.position < given.position
+              ORDER BY other.position DESC LIMIT 1)
+        END
+    FROM turn AS given WHERE given.row = here.value)"""
+_AFTER = """(
+    SELECT coalesce(
+        (SELECT other.row FROM turn AS other
+         WHERE other.after = given.label ORDER BY other.session, other.position LIMIT 1),
+        (SELECT other.row FROM turn AS other
+         WHERE other.session = given.session AND other.position > given.position
+             AND other.after IS NULL
+         ORDER BY other.position LIMIT 1)
+    )
+    FROM turn AS given WHERE given.row = here.value)"""
 
 _OF_TURN = {
     "since_us": "turn.at_us >= :since_us",
@@ -132,15 +152,14 @@ def is_narrow(filters: Filters) -> bool:
 
 
 def neighbours(db: Database, rows: Iterable[int], step: int, filters: Filters) -> dict[int, Found]:
-    """Returns, by row, the turn before (`step` -1) or after (1) it that satisfies `filters`."""
-    side, order = ("<", "DESC") if step < 0 else (">", "ASC")
+    """Returns, by row, the turn before (`step` -1) or after (1) it that satisfies `filters`.
+
+    That is the one on the same branch: of several that follow a turn, the first archived.
+    """
     where = "".join(f" AND {condition}" for condition in _turn_conditions(filters))
     sql = f"""SELECT here.value, {_TURN_FOUND.format(score="0.0")}
-        FROM json_each(:rows) AS here CROSS JOIN turn ON turn.row = (
-            SELECT other.row FROM turn AS given JOIN turn AS other USING (session)
-            WHERE given.row = here.value AND other.position {side} given.position
-            ORDER BY other.position {order} LIMIT 1
-        ) WHERE 1 {where}"""
+        FROM json_each(:rows) AS here CROSS JOIN turn ON turn.row =
+            {_BEFORE if step < 0 else _AFTER} WHERE 1 {where}"""
     bound = {"rows": json.encode(list(rows)).decode(), **_bindings(filters)}
     return {row[0]: _found_turn(row[1:]) for row in db.execute(sql, bound).fetchall()}
 
@@ -197,7 +216,7 @@ def _or_uncited(given: Mapping[str, object]) -> str:
 
 
 def _found_turn(row: Row) -> Found:
-    number, ref, score, terms, at_us, session, position, speaker_terms, asks = row
+    number, ref, score, terms, at_us, session, speaker_terms, role, traits = row
     return Found(
         row=number,
         ref=ref,
@@ -205,12 +224,12 @@ def _found_turn(row: Row) -> Found:
         terms=terms,
         at_us=at_us,
         session=session,
-        position=position,
         speaker_terms=speaker_terms,
-        asks=bool(asks),
+        role=role,
+        traits=traits,
     )
 
 
 def _found_block(row: Row) -> Found:
-    number, ref, score, terms, at_us = row
-    return Found(row=number, ref=ref, score=score, terms=terms, at_us=at_us)
+    number, ref, score, terms, topic, at_us = row
+    return Found(row=number, ref=ref, score=score, terms=terms, session=topic, at_us=at_us)

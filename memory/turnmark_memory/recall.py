@@ -19,19 +19,12 @@ import msgspec
 import structlog
 
 from turnmark_events.errors import Refused, Unavailable
+from turnmark_memory.candidates import DEPTH, Candidates, gather
 from turnmark_memory.dense import Dense, DocRef
 from turnmark_memory.index import Index
 from turnmark_memory.index_rows import microseconds
-from turnmark_memory.index_schema import BlockDoc, Filters, Found, TurnDoc
-from turnmark_memory.ranking import (
-    MEANING_FLOOR,
-    Ranked,
-    fuse,
-    near_in_meaning,
-    rank_blocks,
-    rank_turns,
-    weigh,
-)
+from turnmark_memory.index_schema import BlockDoc, Filters, TurnDoc
+from turnmark_memory.ranking import MEANING_FLOOR, Ranked, rank
 from turnmark_memory.requests import HitKind, RecallRequest
 from turnmark_memory.search_text import Query, fold, query_of
 from turnmark_session_store.times import to_rfc3339
@@ -42,16 +35,6 @@ T = TypeVar("T")
 BranchLabel = Literal["own", "shared", "other-branch", "other-session"]
 TurnRef = tuple[str, str]
 """A turn's key: namespace and id."""
-
-_DEPTH = 200
-"""Candidates of each kind that are ranked. Source: 50 / 100 / 200 / 500 candidates find 73.7 /
-73.9 / 74.2 / 74.2 % of LoCoMo's evidence in the first ten."""
-
-_NEIGHBOURED = 60
-"""Best turns whose neighbours are looked at; those of the others would rank below anyway."""
-
-_SECOND_CHANCE_BELOW = 8
-"""With fewer matches than this, single characters of unspaced scripts are looked for as well."""
 
 _PLACED_AT_ONCE = 24
 """Candidates whose turns the store is asked about in one go, at least; more only if many fall."""
@@ -193,27 +176,32 @@ class Recall:
     async def _ranked(self, request: RecallRequest) -> list[Ranked]:
         """Returns the candidates above the floor, best first, by words, meaning or both."""
         asked, filters = query_of(request.query), filters_of(request)
-        ranked: list[Ranked] = []
-        if request.mode != "dense":
-            work = partial(lexical, self._index, asked, filters, request.kinds)
-            ranked = await self._in_thread(work)
+        search = partial(gather, self._index, asked, filters, request.kinds)
+        by_words = request.mode != "dense"
+        found = await self._in_thread(partial(search, words=by_words))
         if self._dense is None or request.mode == "lexical":
-            return ranked
-        nearness = await self._nearness(self._dense, ranked, request, filters)
-        others = await self._in_thread(
-            partial(_near, self._index, nearness, filters, request.kinds)
-        )
-        return near_in_meaning(ranked, others, nearness)
+            return await self._in_thread(partial(rank, asked, found))
+        nearness = await self._nearness(self._dense, found, request, filters)
+        near = [
+            doc
+            for doc, score in nearness.items()
+            if score >= MEANING_FLOOR and doc[0] in request.kinds
+        ]
+        if not found.has_all(near):
+            found = await self._in_thread(partial(search, near, words=by_words))
+        return await self._in_thread(partial(rank, asked, found, nearness))
 
     async def _nearness(
-        self, dense: Dense, ranked: Sequence[Ranked], request: RecallRequest, filters: Filters
+        self, dense: Dense, found: Candidates, request: RecallRequest, filters: Filters
     ) -> Mapping[DocRef, float]:
-        also: set[DocRef] = {(one.kind, one.found.ref) for one in ranked}
+        """Returns what is near: of the whole memory, of what was found, of what is filtered for."""
+        also: set[DocRef] = {("turn", turn.ref) for turn in found.turns.values()}
+        also.update(("block", block.ref) for block in found.blocks.values())
         for kind in request.kinds:
             refs = await self._in_thread(partial(self._index.narrowed, kind, _NARROWED, filters))
             also.update((kind, ref) for ref in refs)
         try:
-            return await dense.scores(request.query, limit=_DEPTH, also=also)
+            return await dense.scores(request.query, limit=DEPTH, also=also)
         except Unavailable as error:
             if request.mode == "dense":
                 raise
@@ -249,15 +237,8 @@ class Recall:
 
 
 def lexical(index: Index, asked: Query, filters: Filters, kinds: Sequence[HitKind]) -> list[Ranked]:
-    """Returns the candidates above the floor, best first. Blocks for the search."""
-    turns = _find(index.search_turns, asked, filters) if "turn" in kinds else []
-    blocks = _find(index.search_blocks, asked, filters) if "block" in kinds else []
-    if not turns and not blocks:
-        return []
-    weighed = weigh(asked, _frequencies(index, asked), index.size("turn") + index.size("block"))
-    beside = index.beside(turns[:_NEIGHBOURED], filters)
-    named = index.speaker_terms(asked.terms)
-    return fuse(rank_turns(turns, beside, weighed, named), rank_blocks(blocks, weighed))
+    """Returns the candidates above the floor by words alone, best first. Blocks for the search."""
+    return rank(asked, gather(index, asked, filters, kinds))
 
 
 def filters_of(request: RecallRequest) -> Filters:
@@ -292,36 +273,6 @@ def label_of_places(places: Iterable[Place]) -> BranchLabel | None:
     if not all(place.on_path for place in of_session):
         return "other-branch"
     return "own" if any(place.only_here for place in of_session) else "shared"
-
-
-def _near(
-    index: Index, nearness: Mapping[DocRef, float], filters: Filters, kinds: Sequence[HitKind]
-) -> list[Ranked]:
-    """Returns the documents that are near enough to answer though they may share no word."""
-    near = [doc for doc, score in nearness.items() if score >= MEANING_FLOOR and doc[0] in kinds]
-    return [
-        Ranked(kind=kind, found=found, score=0.0, coverage=0.0)
-        for kind in kinds
-        for found in index.found(kind, [ref for k, ref in near if k == kind], filters)
-    ]
-
-
-def _find(
-    search: Callable[[Sequence[str], int, Filters], list[Found]], asked: Query, filters: Filters
-) -> list[Found]:
-    found = search(asked.terms, _DEPTH, filters) if asked.terms else []
-    if asked.second and len(found) < _SECOND_CHANCE_BELOW:
-        known = {one.row for one in found}
-        more = search(asked.second, _DEPTH, filters)
-        found = found + [one for one in more if one.row not in known]
-    return found
-
-
-def _frequencies(index: Index, asked: Query) -> dict[str, int]:
-    terms = {term for unit in asked.units for term in (*unit.full, *unit.half)}
-    turns = index.frequencies("turn", terms)
-    blocks = index.frequencies("block", terms)
-    return {term: turns[term] + blocks[term] for term in terms}
 
 
 def _load(index: Index, ranked: Sequence[Ranked]) -> list[_Candidate]:

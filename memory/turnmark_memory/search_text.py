@@ -14,14 +14,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import cache, lru_cache
+from itertools import pairwise
 from threading import Lock
 from typing import cast
 
 import apsw
 import msgspec
+
+from turnmark_memory.traits import Wants, wants_of
 
 _LONGEST_TERM_CHARS = 40
 """A longer run is an encoded blob: its beginning is enough to find it again."""
@@ -132,12 +135,16 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     """A question, taken apart.
 
     `terms` are looked for first; `second` (single characters) when those find too little. `units`
-    are what coverage is measured over. Empty `terms` and `second`: nothing can be found.
+    are what coverage is measured over. `phrases` are two terms between blanks that stand side by
+    side in a document that says it in the same words. Empty `terms` and `second`: nothing can be
+    found.
     """
 
     terms: tuple[str, ...]
     second: tuple[str, ...]
     units: tuple[Unit, ...]
+    phrases: tuple[str, ...] = ()
+    wants: Wants = Wants()
 
 
 def fold(text: str) -> str:
@@ -174,7 +181,13 @@ def query_of(text: str) -> Query:
         units = list(dict.fromkeys(units))
     terms = dict.fromkeys(term for unit in units for term in unit.full)
     second = dict.fromkeys(term for unit in units for term in unit.half if term not in terms)
-    return Query(terms=tuple(terms), second=tuple(second), units=tuple(units))
+    return Query(
+        terms=tuple(terms),
+        second=tuple(second),
+        units=tuple(units),
+        phrases=tuple(dict.fromkeys(_phrases(units))),
+        wants=wants_of(text),
+    )
 
 
 def match_any(terms: Iterable[str]) -> str:
@@ -286,6 +299,12 @@ def _units(plain: str, names: frozenset[str]) -> Iterator[Unit]:
         elif word not in _FUNCTION_WORDS:
             full = _with_answers((_stem(word),))
             yield Unit(full=full, common=word in _COMMON_WORDS, name=word in names)
+
+
+def _phrases(units: Sequence[Unit]) -> Iterator[str]:
+    for one, other in pairwise(units):
+        if one.full[0] != other.full[0]:
+            yield f" {one.full[0]} {other.full[0]} "
 
 
 def _run_units(run: str) -> Iterator[Unit]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.indexed import block, turn
+from turnmark_memory import ranking
+from turnmark_memory.candidates import Candidates
 from turnmark_memory.index import Index
 from turnmark_memory.index_schema import Filters, Found
-from turnmark_memory.ranking import coverage, fuse, rank_blocks, rank_turns, weigh
+from turnmark_memory.matching import Matching
+from turnmark_memory.ranking import rank
 from turnmark_memory.recall import lexical
 from turnmark_memory.search_text import query_of
 
@@ -132,59 +137,156 @@ def test_turns_of_the_named_speaker_come_first(tmp_path: Path) -> None:
     assert refs(index, "what did Dana say about the violin lesson")[0] == "s-3"
 
 
+def candidates_of(
+    question: str, turns: Sequence[Found] = (), blocks: Sequence[Found] = ()
+) -> Candidates:
+    """Returns candidates of which none is known to lie beside another."""
+    return Candidates(
+        turns={one.row: one for one in turns},
+        blocks={one.row: one for one in blocks},
+        before={},
+        after={},
+        context={},
+        matching=Matching(query_of(question), {}, 10),
+        named=frozenset(),
+    )
+
+
+def order(question: str, turns: Sequence[Found] = (), blocks: Sequence[Found] = ()) -> list[str]:
+    ranked = rank(query_of(question), candidates_of(question, turns, blocks))
+    return [one.found.ref for one in ranked]
+
+
 def test_between_equals_the_newer_comes_first() -> None:
     """Recency decides only where nothing else does."""
-    weighed = weigh(query_of("violin"), {"violin": 2}, 10)
-    old, new = (Found(row=i, ref=f"b-{i}", score=1.0, terms=" violin ", at_us=i) for i in (1, 2))
-    better = Found(row=0, ref="b-0", score=2.0, terms=" violin ", at_us=0)
-    order = [one.found.ref for one in rank_blocks([old, new, better], weighed)]
-    assert order == ["b-0", "b-2", "b-1"]
+    old, new = (
+        Found(row=i, ref=f"b-{i}", score=1.0, terms=" violin ", at_us=i, session="a")
+        for i in (1, 2)
+    )
+    better = Found(row=0, ref="b-0", score=2.0, terms=" violin teacher ", at_us=0, session="a")
+    assert order("violin teacher", blocks=[old, new, better]) == ["b-0", "b-2", "b-1"]
 
 
 def test_a_session_about_the_question_lifts_its_turns() -> None:
     """Of two equal matches, the one whose session has more of them."""
-    weighed = weigh(query_of("violin"), {"violin": 4}, 10)
     lonely = Found(row=1, ref="s-1", score=1.0, terms=" violin ", at_us=0, session="a")
     others = [
         Found(row=i, ref=f"s-{i}", score=1.0, terms=" violin ", at_us=0, session="b")
         for i in (2, 3, 4)
     ]
-    order = [one.found.ref for one in rank_turns([lonely, *others], {}, weighed, frozenset())]
-    assert order[-1] == "s-1"
+    assert order("violin", [lonely, *others])[-1] == "s-1"
 
 
 def test_a_rare_word_weighs_more_than_a_frequent_one() -> None:
     """A document with the rare word of a question covers more of it."""
-    weighed = weigh(query_of("violin meeting"), {"violin": 1, "meet": 900}, 1_000)
-    assert coverage(weighed, " violin ") > 2 * coverage(weighed, " meet ")
+    matching = Matching(query_of("violin meeting"), {"violin": 1, "meet": 900}, 1_000)
+    rare, frequent = (matching.coverage(matching.match(t).bits) for t in (" violin ", " meet "))
+    assert rare > 2 * frequent
 
 
 def test_a_long_question_is_answered_by_what_covers_a_part_of_it() -> None:
     """What a person pastes must not lower every hit under the floor."""
     words = " ".join(f"word{i}" for i in range(200))
-    weighed = weigh(query_of(words), {}, 100)
-    assert coverage(weighed, " " + " ".join(f"word{i}" for i in range(10)) + " ") == 1.0
+    matching = Matching(query_of(words), {}, 100)
+    match = matching.match(" " + " ".join(f"word{i}" for i in range(10)) + " ")
+    assert matching.coverage(match.bits) == 1.0
 
 
 def test_blocks_and_turns_are_compared_by_what_they_cover() -> None:
     """The best of a kind that covers little stays behind the best of one that covers all."""
-    weighed = weigh(query_of("violin teacher"), {}, 10)
     half = Found(row=1, ref="s-1", score=9.0, terms=" violin ", at_us=0)
     whole = Found(row=1, ref="b-1", score=0.1, terms=" violin teacher ", at_us=0)
-    ranked = fuse(rank_turns([half], {}, weighed, frozenset()), rank_blocks([whole], weighed))
-    assert [one.found.ref for one in ranked] == ["b-1", "s-1"]
+    assert order("violin teacher", [half], [whole]) == ["b-1", "s-1"]
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_coverage_is_a_share(question: str, terms: str) -> None:
     """Between 0 and 1 for any question and document, 0 for a question without words."""
     asked = query_of(question)
-    share = coverage(weigh(asked, {}, 0), terms)
+    matching = Matching(asked, {}, 0)
+    share = matching.coverage(matching.match(terms).bits)
     assert 0.0 <= share <= 1.0
     assert asked.units or share == 0.0
 
 
 def test_nothing_found_is_nothing_ranked() -> None:
-    """Empty candidates give empty rankings."""
-    weighed = weigh(query_of(""), {}, 0)
-    assert fuse(rank_turns([], {}, weighed, frozenset()), rank_blocks([], weighed)) == []
+    """Empty candidates give an empty ranking."""
+    assert order("") == []
+
+
+def test_a_turn_beside_a_match_is_no_hit_by_itself(tmp_path: Path) -> None:
+    """Only the one that answers a question which was asked about the same."""
+    index = index_of(
+        tmp_path,
+        ("Dana", "I bought a red bicycle in Porto."),
+        ("assistant", "Noted."),
+        ("assistant", "Which lock did you take for the bicycle?"),
+        ("Dana", "The heavy chain."),
+        ("assistant", "Fine."),
+    )
+    assert set(refs(index, "which lock has the bicycle?")) == {"s-0", "s-2", "s-3"}
+
+
+WORDS = ["violin", "teacher", "Petrov", "lesson", "Porto", "red", "lock", "吉他", "上海", "?"]
+
+said = st.lists(
+    st.tuples(
+        st.sampled_from(["Ana", "Dana"]),
+        st.lists(
+            st.sampled_from(
+                [
+                    "violin",
+                    "teacher",
+                    "Petrov",
+                    "lesson",
+                    "Porto",
+                    "red",
+                    "lock",
+                    "吉他",
+                    "上海",
+                    "?",
+                ]
+            ),
+            min_size=1,
+            max_size=6,
+        ).map(" ".join),
+    ),
+    min_size=1,
+    max_size=12,
+)
+asked_for = st.sampled_from(
+    ["violin teacher", "what did Dana say about the lesson?", "上海的吉他", "when was the red lock"]
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(said, asked_for)
+def test_an_order_depends_on_the_documents_alone(
+    turns: list[tuple[str, str]], question: str
+) -> None:
+    """Whichever came into the index first, and however often it is asked."""
+    docs = [turn(f"s-{i}", text, i, speaker=who) for i, (who, text) in enumerate(turns)]
+    with TemporaryDirectory() as one, TemporaryDirectory() as other:
+        index, backwards = Index.open(Path(one) / "i.db"), Index.open(Path(other) / "i.db")
+        index.add_turns(docs)
+        backwards.add_turns(reversed(docs))
+        found = refs(index, question)
+        assert found == refs(index, question) == refs(backwards, question)
+        index.close()
+        backwards.close()
+
+
+@settings(max_examples=25, deadline=None)
+@given(said, asked_for, st.floats(0, 1), st.floats(0, 1))
+def test_a_higher_floor_never_lets_more_through(
+    turns: list[tuple[str, str]], question: str, one: float, other: float
+) -> None:
+    """What passes the higher one passes the lower one, in the same order."""
+    low, high = sorted((one, other))
+    with TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
+        index = index_of(Path(directory), *turns)
+        patch.setattr(ranking, "FLOOR", high)
+        above = refs(index, question)
+        patch.setattr(ranking, "FLOOR", low)
+        assert above in ([], refs(index, question))
+        index.close()

@@ -1,0 +1,152 @@
+"""How much of a question a document speaks about: its units, weighed by rarity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import log
+
+import msgspec
+
+from turnmark_memory.search_text import Query, Unit
+
+_BACKGROUND = 1_000
+"""Documents that the memory is imagined to be part of: in a small memory every word is rare, and
+whether one is missing says less than it seems to."""
+
+_NAME_FACTOR = 2.0
+_COMMON_FACTOR = 0.3
+"""What a name and a general word say of whether a memory knows about something."""
+
+_NAME_RARITY = 1.2
+_COMMON_RARITY = 0.7
+"""The same of where in a memory it is."""
+
+_CHARACTER_FACTOR = 0.6
+"""Two characters make about one word."""
+
+_HALF = 0.35
+"""What a character counts for without its neighbour: all of a question's characters, in any order,
+just pass the floor, half of them don't."""
+
+_PART = 64
+_MOST_UNITS = 10
+"""Units that can be asked for at once: a long question is answered by what covers a part of it."""
+
+
+class Match(msgspec.Struct, frozen=True):
+    """What a document has of a question.
+
+    `bits` has a bit for each unit, and `_PART` further up one for each that it has in part: what
+    documents have together is the union of their bits. `times` are the weights of the units in it
+    with how often they stand there; `length` is the number of its terms.
+    """
+
+    bits: int
+    times: tuple[tuple[float, float], ...] = ()
+    length: int = 0
+
+
+class Matching:
+    """A question's units with their weights, ready to be looked for.
+
+    A unit that is the name of a speaker is in every turn of theirs: it counts for the whole
+    question (`coverage`), but not for what the question is about (`share`).
+    """
+
+    def __init__(
+        self,
+        query: Query,
+        frequencies: Mapping[str, int],
+        size: int,
+        speakers: frozenset[str] = frozenset(),
+    ) -> None:
+        units = _heaviest(query.units, frequencies, size)
+        weights = [weight for weight, _ in units]
+        topical = [speakers.isdisjoint(unit.full) for _, unit in units]
+        self.topical = tuple(topical if any(topical) else [True] * len(topical))
+        self._weights = [_meaning(unit, frequencies, size) for _, unit in units]
+        self._topical_weights = [
+            weight if counts else 0.0 for weight, counts in zip(weights, self.topical, strict=True)
+        ]
+        self.units = tuple(
+            (weight, _between_blanks(unit.full), _between_blanks(unit.half))
+            for weight, (_, unit) in zip(self._topical_weights, units, strict=True)
+        )
+        self._total = _most(self._weights)
+        self._topical_total = _most(self._topical_weights)
+        self._shares: dict[int, float] = {}
+
+    def match(self, terms: str) -> Match:
+        """Returns what a document with these terms, between blanks, has of the question."""
+        bits = 0
+        times: list[tuple[float, float]] = []
+        for bit, (weight, wholes, parts) in enumerate(self.units):
+            count = 0
+            for term in wholes:
+                if term in terms:
+                    count += terms.count(term)
+            if count:
+                bits |= 1 << bit
+                times.append((weight, count))
+            elif parts and parts[0] in terms:
+                bits |= 1 << (bit + _PART)
+                times.append((_HALF * weight, 1))
+        return Match(bits, tuple(times), terms.count(" ") - 1)
+
+    def share(self, bits: int) -> float:
+        """Returns the share of what the question is about, without speakers' names, 0 to 1."""
+        found = self._shares.get(bits)
+        if found is None:
+            found = _share(bits, self._topical_weights, self._topical_total)
+            self._shares[bits] = found
+        return found
+
+    def coverage(self, bits: int) -> float:
+        """Returns the share of the whole question, names of speakers included, 0 to 1."""
+        return _share(bits, self._weights, self._total)
+
+
+def _share(bits: int, weights: Sequence[float], total: float) -> float:
+    if not total:
+        return 0.0
+    covered = 0.0
+    for bit, weight in enumerate(weights):
+        if bits >> bit & 1:
+            covered += weight
+        elif bits >> (bit + _PART) & 1:
+            covered += _HALF * weight
+    return min(covered / total, 1.0)
+
+
+def _most(weights: Iterable[float]) -> float:
+    return sum(sorted(weights, reverse=True)[:_MOST_UNITS])
+
+
+def _heaviest(
+    units: Iterable[Unit], frequencies: Mapping[str, int], size: int
+) -> list[tuple[float, Unit]]:
+    """Returns the units that weigh most, in the question's order: a pasted file has thousands."""
+    weighed = [(_rarity(unit, frequencies, size), unit) for unit in units]
+    least = sorted((weight for weight, _ in weighed), reverse=True)[:_PART][-1:]
+    return [one for one in weighed if one[0] >= least[0]][:_PART]
+
+
+def _rarity(unit: Unit, frequencies: Mapping[str, int], size: int) -> float:
+    """Returns what a unit says of where in the memory the answer is."""
+    terms = unit.half[:1] or unit.full
+    count = min(sum(frequencies.get(term, 0) for term in terms), size)
+    rarity = log(1 + (size - count + 0.5) / (count + 0.5))
+    factor = _NAME_RARITY if unit.name else _COMMON_RARITY if unit.common else 1.0
+    return rarity * factor * (_CHARACTER_FACTOR if unit.half else 1.0)
+
+
+def _meaning(unit: Unit, frequencies: Mapping[str, int], size: int) -> float:
+    """Returns what a unit says of whether the answer is in the memory at all."""
+    count = frequencies.get(unit.half[0] if unit.half else unit.full[0], 0)
+    rarity = log((size + _BACKGROUND) / (count + 0.5)) / log((size + _BACKGROUND) / 0.5)
+    factor = _NAME_FACTOR if unit.name else _COMMON_FACTOR if unit.common else 1.0
+    return rarity * factor * (_CHARACTER_FACTOR if unit.half else 1.0)
+
+
+def _between_blanks(terms: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f" {term} " for term in terms)
