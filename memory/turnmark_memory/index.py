@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 
+import msgspec
 import structlog
 
 from turnmark_memory.index_file import DamagedIndex, Database, IndexFile
@@ -53,6 +54,16 @@ from turnmark_memory.index_search import (
 )
 
 log = structlog.get_logger(__name__)
+
+
+class LiveBlock(msgspec.Struct, frozen=True, kw_only=True):
+    """A block that holds now: when its newest source was said, and in how many sessions."""
+
+    block: str
+    topic: str
+    text: str
+    learnt_us: int | None
+    sessions: int
 
 
 class Index:
@@ -209,6 +220,27 @@ class Index:
         """Returns the ids of the blocks that this one superseded, sorted."""
         sql = "SELECT block FROM block WHERE superseded_by = ? ORDER BY 1"
         return [str(row[0]) for row in self._all(sql, block)]
+
+    def live_blocks(self) -> list[LiveBlock]:
+        """Returns every block that holds now, by topic and place; costs a look at all of them."""
+        sql = """SELECT block, topic, text, learnt_us,
+                        (SELECT count(DISTINCT session) FROM cite JOIN turn USING (label)
+                         WHERE cite.row = block.row)
+                 FROM block WHERE superseded_by IS NULL ORDER BY topic, place"""
+        return [
+            LiveBlock(
+                block=str(block),
+                topic=str(topic),
+                text=str(text),
+                learnt_us=learnt_us,
+                sessions=sessions,
+            )
+            for block, topic, text, learnt_us, sessions in self._all(sql)
+        ]
+
+    def linking_topics(self) -> list[str]:
+        """Returns the topics in whose files something links to a block or embeds it, sorted."""
+        return [str(row[0]) for row in self._all("SELECT DISTINCT topic FROM link ORDER BY 1")]
 
     def topics_linking(self, block: str) -> list[str]:
         """Returns the topics in whose files something links to a block or embeds it, sorted."""

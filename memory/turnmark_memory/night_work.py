@@ -161,7 +161,7 @@ class NightWork:
         def order() -> tuple[tuple[str, str], ...]:
             found = survey(self._shelf)
             weights = resolved(self._uses.weights(day), self._now)
-            return ordered(standings(self._shelf, found), weights, day, AUTOMATIC_LIMIT)
+            return ordered(standings(found), weights, day, AUTOMATIC_LIMIT)
 
         embeds = await anyio.to_thread.run_sync(order)
         cause = f"night of {day.isoformat()}: arranged the core page"

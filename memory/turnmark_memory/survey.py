@@ -5,7 +5,6 @@ Blocks on disk and costs what the memory is large; it runs at night, beside ever
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -14,7 +13,9 @@ import structlog
 from turnmark_events.errors import TurnmarkError
 from turnmark_memory.abouts import plain_about
 from turnmark_memory.grounds import grounds_of
-from turnmark_memory.index_schema import BlockDoc, TopicRow
+from turnmark_memory.index import LiveBlock
+from turnmark_memory.index_rows import moment
+from turnmark_memory.index_schema import TopicRow
 from turnmark_memory.model import ShownBlock
 from turnmark_memory.night_pass import About
 from turnmark_memory.promotion import Standing
@@ -30,7 +31,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     """The memory as the index shows it: its topics, and the live blocks of each but the core."""
 
     topics: tuple[TopicRow, ...]
-    blocks: dict[str, tuple[BlockDoc, ...]]
+    blocks: dict[str, tuple[LiveBlock, ...]]
     linking: tuple[str, ...]
 
     @property
@@ -51,40 +52,30 @@ def survey(shelf: Shelf) -> Survey:
     """Returns what there is."""
     index = shelf.index
     rows = tuple(index.topics())
-    blocks: dict[str, tuple[BlockDoc, ...]] = {}
-    linking: set[str] = set()
-    for row in rows:
-        docs = index.blocks_of(row.topic)
-        for doc in docs:
-            linking.update(
-                t for name in (doc.block, *doc.aliases) for t in index.topics_linking(name)
-            )
-        if row.topic != CORE:
-            blocks[row.topic] = tuple(doc for doc in docs if doc.superseded_by is None)
-    return Survey(topics=rows, blocks=blocks, linking=tuple(sorted(linking)))
+    blocks: dict[str, list[LiveBlock]] = {row.topic: [] for row in rows if row.topic != CORE}
+    for block in index.live_blocks():
+        if block.topic in blocks:
+            blocks[block.topic].append(block)
+    return Survey(
+        topics=rows,
+        blocks={topic: tuple(found) for topic, found in blocks.items()},
+        linking=tuple(index.linking_topics()),
+    )
 
 
-def standings(shelf: Shelf, found: Survey) -> Iterator[Standing]:
+def standings(found: Survey) -> Iterator[Standing]:
     """Yields what speaks for each live block."""
     for topic, blocks in found.blocks.items():
-        for doc in blocks:
-            grounds = grounds_of(shelf.index, doc.cites)
-            yield Standing(
-                topic=topic,
-                block=doc.block,
-                latest=None if grounds.latest is None else grounds.latest.date(),
-                sessions=len(grounds.sessions),
-            )
+        for one in blocks:
+            latest = None if one.learnt_us is None else moment(one.learnt_us).date()
+            yield Standing(topic=topic, block=one.block, latest=latest, sessions=one.sessions)
 
 
 def same_groups(shelf: Shelf, found: Survey) -> list[list[Resting]]:
     """Returns the groups of blocks of writers that say exactly the same, by topic."""
     groups: list[list[Resting]] = []
     for topic, blocks in found.blocks.items():
-        times: defaultdict[str, int] = defaultdict(int)
-        for doc in blocks:
-            times[normal(doc.text)] += 1
-        if any(count > 1 for count in times.values()):
+        if len({normal(one.text) for one in blocks}) < len(blocks):
             groups += same_words(resting(shelf, topic))
     return groups
 
