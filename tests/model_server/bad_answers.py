@@ -422,6 +422,16 @@ MALFORMED = (
         "the answer has no edits and no reason why there is nothing",
     ),
     _malformed(
+        "the rules' own reason",
+        '{"edits": [\n  ], "nothing": "why there is nothing to keep"}',
+        "the reason for nothing is the rules' own; say it of these turns",
+    ),
+    _malformed(
+        "the rules' own edit",
+        _edit(topic="people/NAME", text="W"),
+        "edits[0] gives the rules' own words; write what the turns say",
+    ),
+    _malformed(
         "an unknown operation",
         _edit(op="upsert"),
         "edits[0].op: `op` is none of add, revise, retire, move, merge, split",

@@ -7,9 +7,10 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from turnmark_memory.model import Add, Answer, Edit, Edits, Nothing, Revise, Split
+from turnmark_memory.model import Add, Answer, Edit, Edits, Merge, Move, Nothing, Revise, Split
 from turnmark_memory.models.answer_object import BadAnswer, answer_object
 from turnmark_memory.models.loose_json import list_in
+from turnmark_memory.writers.rules import NAME, WHY_NOTHING, WORDS
 
 # A batch is some hundred turns at most; an answer with more edits is no distillate.
 _EDITS_LIMIT: Final = 200
@@ -42,7 +43,10 @@ def answer_in(text: str, refs: Mapping[str, str]) -> Answer:
         return Edits(edits=edits)
     if not nothing or not nothing.strip():
         raise BadAnswer("the answer has no edits and no reason why there is nothing")
-    return Nothing(reason=" ".join(nothing.split())[:_REASON_LIMIT_CHARACTERS])
+    reason = " ".join(nothing.split())
+    if reason.strip(" .").casefold() == WHY_NOTHING:
+        raise BadAnswer("the reason for nothing is the rules' own; say it of these turns")
+    return Nothing(reason=reason[:_REASON_LIMIT_CHARACTERS])
 
 
 def _edits(found: Any, refs: Mapping[str, str]) -> tuple[Edit, ...]:
@@ -63,7 +67,17 @@ def _edit(number: int, found: Any, refs: Mapping[str, str]) -> Edit:
         if where.endswith(".op"):
             problem = f"`op` is none of {', '.join(_OPS)}"
         raise BadAnswer(f"{where}: {problem[:_REASON_LIMIT_CHARACTERS]}") from error
+    if _is_of_the_rules(edit):
+        raise BadAnswer(f"edits[{number}] gives the rules' own words; write what the turns say")
     return _with_labels(edit, refs)
+
+
+def _is_of_the_rules(edit: Edit) -> bool:
+    """Tells whether an edit gives back what stands for something in the rules."""
+    topic = edit.topic if isinstance(edit, Add | Move | Merge) else None
+    if topic is not None and topic.endswith(f"/{NAME}"):
+        return True
+    return isinstance(edit, Add | Revise | Merge) and edit.text.strip(" .") == WORDS
 
 
 def _with_labels(edit: Edit, refs: Mapping[str, str]) -> Edit:

@@ -10,6 +10,11 @@ from turnmark_memory.model import Evidence
 PROMPT_VERSION: Final = 1
 """Goes into every mark, so that turns can be offered again to better rules."""
 
+WHY_NOTHING: Final = "why there is nothing to keep"
+WORDS: Final = "W"
+NAME: Final = "NAME"
+"""What stands for something in the rules. Small models give it back as it is: that is no answer."""
+
 RULES: Final = """\
 You keep a long-term memory of the conversations that people have with AI agents. You are given \
 turns of one conversation, and what the memory already holds that may concern them. You answer \
@@ -63,7 +68,7 @@ its block shows. Cite each turn that says it, and no other.
 that is there where it fits.
 
 # The answer
-{{"edits": [...], "nothing": null}}, or {{"edits": [], "nothing": "why there is nothing to keep"}}.
+{{"edits": [...], "nothing": null}}, or {{"edits": [], "nothing": "{why_nothing}"}}.
 """
 
 AGAIN: Final = """
@@ -92,7 +97,7 @@ def rules_for(turns: Iterable[Evidence]) -> str:
         language = f"Write in {named[0]}, as the turns are. {_OWN_WORDS}"
     elif named:
         language = f"Some turns are in {' and '.join(named)}. {_OWN_WORDS}"
-    return RULES.format(language=language)
+    return RULES.format(language=language, why_nothing=WHY_NOTHING)
 
 
 def _language(text: str) -> str:

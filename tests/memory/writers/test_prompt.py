@@ -18,6 +18,7 @@ from turnmark_memory.writers.prompt import (
     asked_again,
     question_about,
 )
+from turnmark_memory.writers.rules import NAME, WHY_NOTHING, WORDS
 
 
 def words(text: str) -> int:
@@ -211,6 +212,12 @@ def test_asks_again_with_a_bounded_answer() -> None:
     asked = question_about(batch("x"), words)
     again = asked_again(asked, "y" * 3_000_000, ["z"] * 1_000)
     assert len(again.question.material) < 30_000
+
+
+@pytest.mark.parametrize("said", [WHY_NOTHING, f'"text": {WORDS}', f"people/{NAME}"])
+def test_what_stands_for_something_is_what_the_rules_say(said: str) -> None:
+    """An answer that gives it back is known by it, so the rules must say just that."""
+    assert said in question_about(batch("x"), words).question.instructions
 
 
 @pytest.mark.parametrize("op", ["add", "revise", "retire", "move", "merge", "split"])
