@@ -31,6 +31,14 @@ FAST_IDLE_MINUTES = 0.01
 _TRACEBACK = "Traceback (most recent call last)"
 
 
+def by_words(config: str) -> str:
+    """Returns a configuration without an embedder, unless it says which.
+
+    One that happens to be installed would cost each daemon a second of its processor.
+    """
+    return config if "[recall]" in config else f'{config}\n[recall]\nembedder = "off"\n'
+
+
 class DaemonPlace:
     """Where a daemon lives; start it, kill it, start it again. Made by `daemon_place`."""
 
@@ -47,9 +55,8 @@ class DaemonPlace:
 
     def configure(self, *, idle_minutes: float = FAST_IDLE_MINUTES, more: str = "") -> None:
         """Writes the configuration that the next start reads; `more` follows `[memory]`."""
-        self.config.write_text(
-            f'[memory]\nidle_minutes = {idle_minutes}\nnightly = "off"\n{more}', encoding="utf-8"
-        )
+        memory = f'[memory]\nidle_minutes = {idle_minutes}\nnightly = "off"\n'
+        self.config.write_text(by_words(memory + more), encoding="utf-8")
 
     def start(
         self,

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from daemon.daemon_process import FAST_IDLE_MINUTES, DaemonPlace
+from daemon.daemon_process import FAST_IDLE_MINUTES, DaemonPlace, by_words
 
 SECONDS = 30.0
 """How long anything may take: a wait that is over sooner on any machine that can run the tests."""
@@ -132,7 +132,7 @@ class Daemon(DaemonPlace):
 
     def __init__(self, root: Path, config: str) -> None:
         super().__init__(root, idle_minutes=FAST_IDLE_MINUTES, config="")
-        self.config.write_text(config, encoding="utf-8")
+        self.config.write_text(by_words(config), encoding="utf-8")
 
     @property
     def pid(self) -> int:

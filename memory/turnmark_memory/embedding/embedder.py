@@ -48,6 +48,11 @@ class Embedder(Protocol):
         """What its cosines mean."""
         ...
 
+    @property
+    def frame(self) -> bytes | None:
+        """How its space is looked at (`Frame.to_bytes`), None if it has to be found out first."""
+        ...
+
     def passage(self, text: str) -> bytes:
         """Returns the vector of a document as float32 in this machine's byte order.
 

@@ -36,14 +36,14 @@ class Space:
 
     @classmethod
     def begin(cls, file: VectorFile, embedder: Embedder) -> Space:
-        """Returns the space of an embedder; a new one costs the embedding of a few probes.
+        """Returns the space of an embedder; a new one may cost the embedding of probes.
 
         Raises:
             Unavailable: if the embedder can't be loaded, or the file can't be written.
         """
         found = file.generation(embedder.space, RECIPE)
         if found is None:
-            frame = Frame.of(embedder).to_bytes()
+            frame = embedder.frame or Frame.of(embedder).to_bytes()
             found = file.begin(embedder.space, RECIPE, embedder.dimension, frame)
         return cls(file, embedder, found)
 

@@ -24,6 +24,7 @@ class Hashed:
     ) -> None:
         self.space = space
         self.dimension = DIMENSION
+        self.frame = None
         self.scale = Scale(unrelated=0.0, answers=0.3)
         self.embedded: list[str] = []
         self.broken = broken

@@ -20,6 +20,7 @@ class Tongues:
 
     space = "tongues/1"
     dimension = DIMENSION
+    frame = None
     scale = Scale(unrelated=0.0, answers=0.3)
 
     def passage(self, text: str) -> bytes:

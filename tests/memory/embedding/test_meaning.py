@@ -16,6 +16,7 @@ from memory.embedding.hashed import Hashed
 from memory.indexed import block, turn
 from turnmark_events.errors import Unavailable
 from turnmark_memory.dense import DocRef
+from turnmark_memory.embedding import e5
 from turnmark_memory.embedding.meaning import Meaning
 from turnmark_memory.embedding.vector_file import VectorFile
 from turnmark_memory.index import Index
@@ -104,6 +105,7 @@ import os, sys
 from pathlib import Path
 import anyio
 from memory.embedding.hashed import Hashed
+from turnmark_memory.embedding import e5
 from turnmark_memory.embedding.meaning import Meaning
 from turnmark_memory.embedding.vector_file import VectorFile
 from turnmark_memory.index import Index
@@ -308,3 +310,21 @@ async def test_scores_what_is_asked_for_however_far(index: Index, file: VectorFi
         scores = await meaning.scores("word3 thing3", limit=1, also=also)
         assert set(scores) == {("turn", "s-3"), ("turn", "s-9")}
         assert scores["turn", "s-3"] > 0.5 > scores["turn", "s-9"]
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(e5.why_not() is not None, reason=f"{e5.why_not()}")
+async def test_finds_in_one_language_what_was_said_in_another(
+    index: Index, file: VectorFile
+) -> None:
+    """With the real model: no word is shared, and what nobody spoke about is near nothing."""
+    said = ["我用Python写后端服务。", "明天早上八点去机场。", "Dana plays the violin in a quartet."]
+    index.add_turns([turn(f"s-{at}", text, at) for at, text in enumerate(said)])
+    meaning = Meaning(index, file, e5.E5(), rest_seconds=0)
+    async with running(meaning):
+        await meaning.wait_until_current()
+        found = {"backend service": "s-0", "谁会拉小提琴？": "s-2", "airport": "s-1"}
+        for query, ref in found.items():
+            scores = await meaning.scores(query, limit=5, also=NOTHING)
+            assert max(scores, key=lambda doc: scores[doc]) == ("turn", ref), (query, scores)
+        assert await best(meaning, "What is the capital of France?") is None
