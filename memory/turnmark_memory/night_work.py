@@ -119,6 +119,8 @@ class NightWork:
     async def approve(self, name: str, day: date) -> Findings:
         """Carries out a held pass, as far as its blocks are still as it saw them.
 
+        It stays held where a file kept a part of it from being done.
+
         Raises:
             Unavailable: if it can't be read, or the disk fails; it stays held.
         """
@@ -126,7 +128,8 @@ class NightWork:
         work = await anyio.to_thread.run_sync(self._holding.work_of, name)
         await self._install(work.plans, f"approved {name}", day, findings)
         failpoint("night.approved")
-        await anyio.to_thread.run_sync(self._holding.release, name)
+        if not findings.problems:
+            await anyio.to_thread.run_sync(self._holding.release, name)
         return findings
 
     async def _join(self, day: date, findings: Findings) -> None:
@@ -204,8 +207,7 @@ class NightWork:
         def carry(number: int, plan: Plan) -> Callable[[Sources], Applied]:
             def carry_out(sources: Sources) -> Applied:
                 done[number] = standing(plan, sources)
-                fallen: bool = anyio.from_thread.run(self._fallen, plan.seen)
-                if fallen:
+                if self._fallen(plan.seen):
                     done[number] = ()
                     return Applied(topics={}, blocks=(), changes=())
                 return carried_out(plan, done[number], sources, day, saved)
@@ -218,15 +220,19 @@ class NightWork:
         ]
         await self._carry(works, cause, findings, lambda: [e for es in done.values() for e in es])
 
-    async def _fallen(self, labels: Sequence[str]) -> bool:
-        """Tells whether a turn behind one of `labels` was taken back."""
+    def _fallen(self, labels: Sequence[str]) -> bool:
+        """Tells whether a turn behind one of `labels` was taken back; in a worker thread."""
         if not labels:
             return False
         turns = (self._shelf.index.turn(label) for label in labels)
         refs = [(turn.namespace, turn.id) for turn in turns if turn is not None]
         if len(refs) < len(labels):
             return True  # it was forgotten
-        return bool(await self._store.read(lambda db: taken_back_refs(db, refs)))
+
+        async def ask() -> bool:
+            return bool(await self._store.read(lambda db: taken_back_refs(db, refs)))
+
+        return bool(anyio.from_thread.run(ask))
 
     async def _carry(
         self,

@@ -69,9 +69,17 @@ class Questions:
         return len(self.done) + len(self.failed) + self.unanswered
 
     async def ask(self, progress: Progress) -> None:
-        """Asks about what is due; a model that fails costs its answers, nothing else."""
+        """Asks about what is due; a model that fails costs its answers, nothing else.
+
+        Raises:
+            Unavailable: if the disk fails, before anything is asked.
+        """
         self.found, self._windows = await self._look()
         due = self._tidied.due(self._windows)
+        if (
+            due
+        ):  # a disk that can't keep what comes of it must not have the same asked night by night
+            await anyio.to_thread.run_sync(self._tidied.save)
         silent = 0
         for number, window in enumerate(due[:QUESTIONS_LIMIT]):
             progress(number, min(len(due), QUESTIONS_LIMIT), "parts of topics tidied")

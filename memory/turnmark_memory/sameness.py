@@ -39,14 +39,17 @@ def normal(text: str) -> str:
 def same_words(blocks: Iterable[Resting]) -> list[list[Resting]]:
     """Returns the groups of two or more blocks of a topic, in its order, that say the same.
 
-    Only blocks of the same speakers and projects are in one.
+    Only blocks of the same speakers are in one. Of different projects they may be: who may read
+    either reads the same words.
     """
     groups: defaultdict[str, list[list[Resting]]] = defaultdict(list)
     for block in blocks:
         if not block.grounds.is_whole or not _stays(block.shown.text):
             continue
         alike = groups[normal(block.shown.text)]
-        group = next((one for one in alike if one[0].grounds.may_join(block.grounds)), None)
+        group = next(
+            (one for one in alike if one[0].grounds.speakers == block.grounds.speakers), None
+        )
         if group is None:
             alike.append([block])
         else:

@@ -138,6 +138,14 @@ class Tidied:
         self._state = _Tidied(windows=windows)
         self._write()
 
+    def save(self) -> None:
+        """Writes what is noted, as it is: what comes of a question can be noted as well then.
+
+        Raises:
+            Unavailable: if the disk fails.
+        """
+        self._write()
+
     def keep(self, digests: Iterable[str]) -> None:
         """Forgets windows that are not there any more; writes only if there are any.
 

@@ -154,6 +154,26 @@ async def test_approve_leaves_alone_what_changed_since() -> None:
 
 
 @pytest.mark.anyio
+async def test_stays_held_while_a_file_keeps_it_from_being_done() -> None:
+    """A link in the topic's place: the pass is neither done nor lost."""
+    async with at_work(tidier=Tidier(delete_half)) as work:
+        await remembering(work)
+        held = (await work.organize()).held
+        assert held is not None
+        file = work.root / "topics" / FACTS
+        aside = work.root / "aside.md"
+        file.rename(aside)
+        file.symlink_to(aside)
+        answer = await work.organize(approve=held.name)
+        assert answer.held == held
+        assert any("Left undone" in line for line in answer.report)
+        file.unlink()
+        aside.rename(file)
+        answer = await work.organize(approve=held.name)
+        assert (answer.held, answer.changed) == (None, 15)
+
+
+@pytest.mark.anyio
 async def test_says_which_pass_is_meant() -> None:
     """None held, an unknown name, both at once: each is refused with a sentence."""
     async with at_work() as work:

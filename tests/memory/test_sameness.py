@@ -9,6 +9,7 @@ from memory.tidier import blocks, pages, topic_files
 from turnmark_memory.requests import UndoRequest
 from turnmark_memory.sameness import normal
 from turnmark_session_store.model import Speaker
+from turnmark_session_store.requests import OpenSession
 
 
 async def said_in(work: AtWork, *sessions: str, words: str = "I live in Porto.") -> None:
@@ -118,6 +119,18 @@ async def test_leaves_what_different_people_say_apart() -> None:
         await work.flush()
         await work.organize()
         assert len(blocks(work)) == 2
+
+
+@pytest.mark.anyio
+async def test_joins_the_same_words_of_different_projects() -> None:
+    """Who may read either reads the same words; the block is found in both."""
+    async with at_work() as work:
+        for session in ("a", "b"):
+            await work.store.open_session(OpenSession(session=session, project=f"/{session}"))
+        await said_in(work, "a", "b")
+        await work.organize()
+        (left,) = blocks(work)
+        assert len(left.cites) == 2
 
 
 @pytest.mark.anyio

@@ -12,6 +12,7 @@ from turnmark_memory.model import Add, Answer, Batch
 from turnmark_memory.model import Edits as Answers
 from turnmark_memory.questions import QUESTIONS_LIMIT
 from turnmark_memory.requests import HistoryRequest, OrganizeRequest, UndoRequest
+from turnmark_memory.windows import TIDIED_FILE
 from turnmark_memory.writers.writer import WriterFailed
 from turnmark_session_store.model import Speaker
 from turnmark_session_store.requests import OpenSession, Rewind
@@ -269,6 +270,33 @@ async def test_shows_no_persons_block_and_joins_no_ones() -> None:
         await work.organize()
         assert [one["text"] for one in tidier.shown] == ["I am u-1.", "I am u-2."]
         assert len(blocks(work)) == 3
+
+
+@pytest.mark.anyio
+async def test_joins_nothing_of_different_projects() -> None:
+    """A project's readers may be kept to it: another's words don't come to them in a merge."""
+    tidier = Tidier(merge_all)
+    async with at_work(tidier=tidier) as work:
+        for session in ("a", "b"):
+            await work.store.open_session(OpenSession(session=session, project=f"/{session}"))
+            await write(work, session, f"Only of {session}.")
+        await work.organize()
+        assert len(tidier.shown) == len(blocks(work)) == 2
+
+
+@pytest.mark.anyio
+async def test_asks_nothing_while_the_disk_can_note_nothing() -> None:
+    """Else a full disk would have the same questions paid for again and again."""
+    tidier = Tidier()
+    async with at_work(tidier=tidier) as work:
+        await write(work, "a", "One.", "Two.")
+        (work.root / TIDIED_FILE).mkdir()
+        answer = await work.organize()
+        assert tidier.questions == []
+        assert any("Left undone" in line for line in answer.report)
+        (work.root / TIDIED_FILE).rmdir()
+        await work.organize()
+        assert len(tidier.questions) == 1
 
 
 @pytest.mark.anyio
