@@ -17,8 +17,9 @@ READMES = ("README.md", "README.zh.md")
 DOCUMENTS = sorted(
     file.relative_to(ROOT).as_posix()
     for file in ROOT.rglob("*.md")
-    if not any(part.startswith(".") for part in file.relative_to(ROOT).parts)
+    if not any(part.startswith(".") or part == "golden" for part in file.relative_to(ROOT).parts)
 )
+"""All but the memories that tests compare with: their sources are not kept."""
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ROW = re.compile(r"^\| `turnmark (\w+)", re.MULTILINE)
