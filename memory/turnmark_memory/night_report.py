@@ -132,6 +132,9 @@ def _changes(report: NightReport) -> Iterator[str]:
 def _tidying(report: NightReport) -> Iterator[str]:
     if report.model is None:
         return
+    if not report.asked:
+        yield f"{report.model} was not asked: nothing changed that it has not tidied."
+        return
     yield f"{report.model} was asked {_count(report.asked, 'question')}." + (
         f" {_count(report.failed, 'question')} brought no usable answer and will be asked again."
         if report.failed
