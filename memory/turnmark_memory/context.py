@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import anyio.to_thread
 import msgspec
 
-from turnmark_memory.recall import Hit, Recall
+from turnmark_memory.hits import Hit
+from turnmark_memory.recall import Recall
 from turnmark_memory.requests import ContextRequest, RecallRequest
 
 OPEN = "<turnmark-memory>"

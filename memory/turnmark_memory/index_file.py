@@ -13,6 +13,7 @@ import structlog
 
 from turnmark_events.errors import Busy, Unavailable
 from turnmark_memory.index_schema import APPLICATION_ID, PRAGMAS, SCHEMA, SCHEMA_VERSION
+from turnmark_memory.search_text import fold
 
 _BUSY_MS = 5_000
 _CACHE_KIB = 8_192
@@ -279,7 +280,13 @@ def _connect(path: Path, flags: int = _WRITE_FLAGS) -> Database:
     connection.set_busy_timeout(_BUSY_MS)
     db = cast("Database", connection)
     db.pragma("cache_size", -_CACHE_KIB)
+    connection.create_scalar_function("fold", _fold, 1, deterministic=True)
     if flags == _WRITE_FLAGS:
         for pragma in PRAGMAS:
             db.execute(pragma).fetchall()
     return db
+
+
+def _fold(value: apsw.SQLiteValue) -> str:
+    """Gives SQL what `search_text.fold` is: its own lower() knows ASCII alone."""
+    return fold(str(value))

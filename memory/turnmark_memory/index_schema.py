@@ -198,8 +198,8 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
     """What hits must satisfy; None does not filter.
 
     `since_us` is inclusive, `until_us` exclusive, in microseconds since 1970. `speaker` is an id,
-    a name or (where a turn has neither) a role, folded. `topic` is a path or the beginning of
-    one. A block satisfies `since_us`, `until_us`, `speaker` and `project` if one and the same turn
+    a name or (where a turn has neither) a role, folded. `topic` is a path or a folder,
+    folded. A block satisfies `since_us`, `until_us`, `speaker` and `project` if one and the same turn
     that it cites does; a turn satisfies `topic` if a block there cites it.
     """
 

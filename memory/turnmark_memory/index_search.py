@@ -79,7 +79,7 @@ _OF_TURN = {
     "speaker": "instr(turn.speaker_keys, char(10) || :speaker || char(10))",
     "project": "turn.project = :project",
 }
-_TOPIC = "(block.topic = :topic OR substr(block.topic, 1, length(:topic) + 1) = :topic || '/')"
+_TOPIC = "substr(fold(block.topic) || '/', 1, length(:topic) + 1) = :topic || '/'"
 
 
 class Frequencies:

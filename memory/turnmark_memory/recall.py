@@ -21,6 +21,7 @@ import structlog
 from turnmark_events.errors import Refused, Unavailable
 from turnmark_memory.candidates import DEPTH, Candidates, gather
 from turnmark_memory.dense import Dense, DocRef
+from turnmark_memory.hits import BranchLabel, Hit, Source, collapsed
 from turnmark_memory.index import Index
 from turnmark_memory.index_rows import microseconds
 from turnmark_memory.index_schema import BlockDoc, Filters, TurnDoc
@@ -32,7 +33,6 @@ from turnmark_session_store.times import to_rfc3339
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
-BranchLabel = Literal["own", "shared", "other-branch", "other-session"]
 TurnRef = tuple[str, str]
 """A turn's key: namespace and id."""
 
@@ -87,34 +87,6 @@ class Relations(Protocol):
     ) -> Sequence[Place]:
         """Returns each turn's place for a reader at `tip` (None: the head) of `session`."""
         ...
-
-
-class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a hit comes from: a turn, and the line of the archive that holds its words."""
-
-    turn: str
-    label: str
-    session: str
-    speaker: str
-    time: str
-    path: str
-    line: int
-
-
-class Hit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A block or turn that answers; `ref` is a block id or a label."""
-
-    ref: str
-    kind: HitKind
-    text: str
-    score: float
-    branch: BranchLabel
-    sources: tuple[Source, ...]
-    topic: str | None = None
-    session: str | None = None
-    speaker: str | None = None
-    time: str | None = None
-    superseded_by: str | None = None
 
 
 _LONGEST_HIT_CHARS = 8_000
@@ -217,9 +189,9 @@ class Recall:
             candidates = await self._in_thread(partial(_load, self._index, chunk))
             places = await self._places(candidates, request)
             hits += [hit for one in candidates if (hit := _hit(one, places)) is not None]
-            if len(hits) >= request.k:
+            if len(collapsed(hits)) >= request.k:
                 break
-        best = sorted(hits, key=lambda hit: (-hit.score, hit.ref))[: request.k]
+        best = collapsed(sorted(hits, key=lambda hit: (-hit.score, hit.ref)))[: request.k]
         return sorted(best, key=lambda hit: hit.branch != "own")
 
     async def _places(
@@ -247,7 +219,7 @@ def filters_of(request: RecallRequest) -> Filters:
     Raises:
         Refused: if `since` or `until` is neither RFC 3339 nor a date.
     """
-    topic = (request.topic or "").removesuffix(".md").strip("/")
+    topic = fold(request.topic or "").removesuffix(".md").strip("/").removeprefix("topics/")
     return Filters(
         since_us=_instant(request.since, "since", whole_day=False),
         until_us=_instant(request.until, "until", whole_day=True),

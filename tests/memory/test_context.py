@@ -13,7 +13,8 @@ from memory.indexed import block, turn
 from memory.test_recall import Told
 from turnmark_memory.context import CLOSE, OPEN, Context, ContextAnswer, escape, pack
 from turnmark_memory.index import Index
-from turnmark_memory.recall import Hit, Recall, Source
+from turnmark_memory.hits import Hit, Source
+from turnmark_memory.recall import Recall
 from turnmark_memory.requests import ContextRequest
 from turnmark_memory.tokens import load_counter
 

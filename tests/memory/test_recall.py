@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from memory.indexed import block, turn
 from turnmark_events.errors import Refused, Unavailable
 from turnmark_memory.dense import DocRef
+from turnmark_memory.hits import Hit, Source
 from turnmark_memory.index import Index
-from turnmark_memory.recall import Hit, Place, Recall, RecallAnswer, Source, label_of_places
+from turnmark_memory.recall import Place, Recall, RecallAnswer, label_of_places
 from turnmark_memory.requests import ForgetRequest, RecallRequest
 
 GIVE_UP_SECONDS = 20
@@ -84,7 +85,8 @@ async def test_a_hit_carries_its_provenance_to_the_line(index: Index, recall: Re
     """Who said it, when, in which session, and where the archive holds the words."""
     index.add_turns([turn("s-1", "I lead the billing team.", 2)])
     index.set_topic("people/dana", "", 1, [block("b-1", "Dana leads the billing team.", "s-1")])
-    answer = await ask(recall, "who leads the billing team?")
+    answer = await ask(recall, "who leads the billing team?", kinds=["block"])
+    turns = await ask(recall, "who leads the billing team?", kinds=["turn"])
     source = Source(
         turn="id-s-1",
         label="s-1",
@@ -94,7 +96,7 @@ async def test_a_hit_carries_its_provenance_to_the_line(index: Index, recall: Re
         path="sources/claude-code/s1.jsonl",
         line=3,
     )
-    by_ref = {hit.ref: hit for hit in answer.hits}
+    by_ref = {hit.ref: hit for hit in (*answer.hits, *turns.hits)}
     assert by_ref["b-1"] == Hit(
         ref="b-1",
         kind="block",
@@ -116,7 +118,7 @@ async def test_a_hit_carries_its_provenance_to_the_line(index: Index, recall: Re
         speaker="Dana",
         time=source.time,
     )
-    assert answer.tokens == 10
+    assert (answer.tokens, turns.tokens) == (5, 5)
 
 
 @pytest.mark.anyio
@@ -212,7 +214,7 @@ async def test_what_rests_only_on_taken_back_turns_is_dropped(
     told.places = {"id-s-0": RETIRED, "id-s-1": OWN, "id-s-2": FORGOTTEN}
     index.forget(["s-9"])
     answer = await ask(recall, "violin lessons", session="s1")
-    assert sorted(refs(answer)) == ["b-half", "b-person", "s-1"]
+    assert sorted(refs(answer)) == ["b-half", "b-person"]
     half = next(hit for hit in answer.hits if hit.ref == "b-half")
     assert [source.label for source in half.sources] == ["s-1"]
 
@@ -267,8 +269,12 @@ async def test_superseded_blocks_are_history(index: Index, recall: Recall) -> No
         ({"speaker": "ANA"}, ["s-1"]),
         ({"speaker": "u-dana"}, ["s-0"]),
         ({"speaker": "nobody"}, []),
-        ({"topic": "/people/"}, ["b-1", "s-0"]),
+        ({"topic": "/people/"}, ["b-1"]),
+        ({"topic": "/people/", "kinds": ["turn"]}, ["s-0"]),
         ({"topic": "people/dana.md", "kinds": ["block"]}, ["b-1"]),
+        ({"topic": "People/DANA", "kinds": ["block"]}, ["b-1"]),
+        ({"topic": "people", "kinds": ["block"]}, ["b-1"]),
+        ({"topic": "people/da", "kinds": ["block"]}, []),
         ({"project": "/other"}, ["s-1"]),
         ({"kinds": []}, []),
     ],
@@ -365,6 +371,23 @@ def test_forgetting_needs_exactly_one_aim(given_fields: dict[str, str]) -> None:
     """Neither nothing nor two things at once can be forgotten."""
     with pytest.raises(msgspec.ValidationError, match="exactly one"):
         msgspec.convert(given_fields, ForgetRequest)
+
+
+@pytest.mark.anyio
+async def test_a_block_stands_for_the_turn_that_it_quotes(index: Index, recall: Recall) -> None:
+    """One hit and not two; a turn that says more than its block stays beside it."""
+    index.add_turns(
+        [
+            turn("s-1", "My violin teacher is Mister Petrov."),
+            turn("s-2", "My violin cost four hundred, from a shop in Porto by the river.", 1),
+        ]
+    )
+    blocks = [
+        block("b-1", "Dana's violin teacher is Mister Petrov. 她的小提琴老师。", "s-1"),
+        block("b-2", "Dana owns a violin.", "s-2"),
+    ]
+    index.set_topic("people/dana", "", 1, blocks)
+    assert set(refs(await ask(recall, "violin"))) == {"b-1", "b-2", "s-2"}
 
 
 class Meant:
