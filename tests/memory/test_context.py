@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from memory.indexed import block, turn
 from memory.test_recall import Told
 from turnmark_memory.context import CLOSE, OPEN, Context, ContextAnswer, escape, pack
-from turnmark_memory.index import Index
 from turnmark_memory.hits import Hit, Source
+from turnmark_memory.index import Index
 from turnmark_memory.recall import Recall
 from turnmark_memory.requests import ContextRequest
 from turnmark_memory.tokens import load_counter
