@@ -63,7 +63,7 @@ class Appended(msgspec.Struct, frozen=True, kw_only=True):
     branch: str | None
     forked: bool
     new: int
-    forgotten: list[str] = msgspec.field(default_factory=list[str])
+    forgotten: list[str] = []
 
 
 class AppendOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,11 +88,11 @@ class Line(msgspec.Struct):
 
     start: int | None
     continues: int | None = None
-    placed: list[Placed] = msgspec.field(default_factory=list[Placed])
+    placed: list[Placed] = []
     spawned: bool = False
     leaves_head: bool = False
     restored: bool = False
-    superseded: dict[int, int] = msgspec.field(default_factory=dict[int, int])
+    superseded: dict[int, int] = {}
 
     @property
     def last(self) -> int | None:
@@ -147,7 +147,7 @@ def append(tx: Transaction, order: AppendOrder) -> Appended:
 
 
 def _open(tx: Transaction, order: AppendOrder) -> SessionRow:
-    known = find_session(tx.db, order.session)
+    known = find_session(tx.cursor, order.session)
     return known or open_session(tx, OpenSession(session=order.session))[0]
 
 

@@ -12,7 +12,7 @@ def rows_of(db: apsw.Connection, sql: str, parameters: Any = ()) -> list[Any]:
     return list[Any](db.execute(sql, parameters))
 
 
-def row_of(db: apsw.Connection, sql: str, parameters: Any = ()) -> Any:
+def row_of(db: apsw.Connection | apsw.Cursor, sql: str, parameters: Any = ()) -> Any:
     """Returns the first row of a query, or None."""
     row: Any = db.execute(sql, parameters).fetchone()
     return row

@@ -65,7 +65,7 @@ def check_name(name: str, what: str) -> str:
     return name
 
 
-def find_session(db: apsw.Connection, name: str) -> SessionRow | None:
+def find_session(db: apsw.Connection | apsw.Cursor, name: str) -> SessionRow | None:
     """Returns the session of that name, unless it is unknown or deleted."""
     return _row(db, _BY_NAME, name)
 
@@ -89,7 +89,7 @@ def session_by_id(db: apsw.Connection, session: int) -> SessionRow:
     return found
 
 
-def _row(db: apsw.Connection, sql: str, parameter: object) -> SessionRow | None:
+def _row(db: apsw.Connection | apsw.Cursor, sql: str, parameter: object) -> SessionRow | None:
     row = row_of(db, sql, (parameter,))
     return None if row is None else SessionRow._make(row)
 

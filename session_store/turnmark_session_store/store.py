@@ -185,19 +185,21 @@ class SessionStore:
         function: Callable[[Transaction], T],
         *,
         background: bool = False,
+        repeatable: bool = False,
         queued: Callable[[], None] = _nobody,
     ) -> T:
         """Runs `function` in a transaction of the writer thread; returns after the commit.
 
-        `queued` is called once the write has its place in the queue. A cancelled wait does not
-        undo the write: it may have been committed.
+        A `repeatable` one changes nothing but its transaction, so it may be called once more after
+        a rollback. `queued` is called once the write has its place in the queue. A cancelled wait
+        does not undo the write: it may have been committed.
 
         Raises:
             Unavailable: if the disk failed or is full, or the store is closing.
         """
         # A future of the loop itself: the delivery settles it there, so no hop is lost.
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._writer.submit_to(answer, function, background=background)
+        self._writer.submit_to(answer, function, background=background, repeatable=repeatable)
         queued()
         try:
             return await answer
@@ -253,13 +255,13 @@ class SessionStore:
             key=asked.key,
             move_head=asked.move_head,
         )
-        return await self.write(lambda tx: append(tx, order), queued=queued)
+        return await self.write(lambda tx: append(tx, order), repeatable=True, queued=queued)
 
     async def sync(self, asked: SyncTurns, queued: Callable[[], None] = _nobody) -> Synced:
         """Brings a session to a whole message array; see `sync.sync`."""
         messages = await self.prepare(asked.messages)
         return await self.write(
-            lambda tx: sync(tx, asked.session, messages, asked.key), queued=queued
+            lambda tx: sync(tx, asked.session, messages, asked.key), repeatable=True, queued=queued
         )
 
     async def rewind(self, asked: Rewind) -> Rewound:

@@ -17,26 +17,24 @@ _encoder = msgspec.json.Encoder()
 class Transaction:
     """What a write function gets: it reads and writes `db`, and records what happened.
 
-    Runs on the writer thread, inside a savepoint of its own: an exception rolls back this request
-    and not its neighbours in the group. Events recorded here are published after the commit, and
-    only then.
+    Runs on the writer thread: an exception rolls back this request and not its neighbours in the
+    group. Events recorded here are published after the commit, and only then.
+
+    `cursor` is the one for all its statements, of which the next ends the one before: making one
+    for each costs as much as a small statement. Without it the transaction makes its own.
     """
 
-    def __init__(self, db: apsw.Connection, at_ms: int, idle_ms: int) -> None:
+    def __init__(
+        self, db: apsw.Connection, at_ms: int, idle_ms: int, cursor: apsw.Cursor | None = None
+    ) -> None:
         self.db = db
         self.at_ms = at_ms
         self.idle_ms = idle_ms
         self.events: list[Event] = []
-        # One for all statements of the transaction: making one for each costs as much as a small
-        # statement. The next statement ends the one before, `close` the last.
-        self._cursor = db.cursor()
+        self.cursor = cursor or db.cursor()
         self._at: str | None = None
         self._ids: dict[int, str] = {}
         self._branches: dict[int, str] = {}
-
-    def close(self) -> None:
-        """Ends the last statement: a read left open would keep the log from being emptied."""
-        self._cursor.close(True)
 
     @property
     def at(self) -> str:
@@ -72,24 +70,24 @@ class Transaction:
 
     def execute(self, sql: str, parameters: Any = ()) -> None:
         """Runs one statement whose rows nobody needs."""
-        self._cursor.execute(sql, parameters)
+        self.cursor.execute(sql, parameters)
 
     def row(self, sql: str, parameters: Any = ()) -> Any:
         """Returns the first row, or None."""
-        return self._cursor.execute(sql, parameters).fetchone()
+        return self.cursor.execute(sql, parameters).fetchone()
 
     def rows(self, sql: str, parameters: Any = ()) -> list[Any]:
         """Returns all rows."""
-        return list[Any](self._cursor.execute(sql, parameters))
+        return list[Any](self.cursor.execute(sql, parameters))
 
     def value(self, sql: str, parameters: Any = ()) -> Any:
         """Returns the first column of the first row, or None."""
-        found = self._cursor.execute(sql, parameters).fetchone()
+        found = self.cursor.execute(sql, parameters).fetchone()
         return None if found is None else found[0]
 
     def insert(self, sql: str, parameters: Any = ()) -> int:
         """Runs one INSERT and returns the new row's integer key."""
-        self._cursor.execute(sql, parameters)
+        self.cursor.execute(sql, parameters)
         return self.db.last_insert_rowid()
 
     def record(

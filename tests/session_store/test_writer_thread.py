@@ -95,6 +95,12 @@ class Writer:
         """Queues a request."""
         return self.thread.submit(write, background=background)
 
+    def repeatable(self, write: Callable[[Transaction], Any]) -> Future[Any]:
+        """Queues a request that may be called once more."""
+        answer: Future[Any] = Future()
+        self.thread.submit_to(answer, write, repeatable=True)
+        return answer
+
     def hold(self) -> Gate:
         """Returns once the thread is held up in a request."""
         gate = Gate()
@@ -182,12 +188,6 @@ def test_a_group_has_a_limit(writer: Writer) -> None:
 @pytest.mark.parametrize("alone", [True, False])
 def test_a_failing_request_rolls_back_itself_only(writer: Writer, alone: bool) -> None:
     """Its neighbours are stored; its own writes and events are gone."""
-
-    def conflict(tx: Transaction) -> None:
-        named("gone")(tx)
-        said(3)(tx)
-        raise Conflict("no")
-
     gate = writer.hold()
     first = None if alone else writer.submit(named("a"))
     bad = writer.submit(conflict)
@@ -201,6 +201,76 @@ def test_a_failing_request_rolls_back_itself_only(writer: Writer, alone: bool) -
     assert writer.names() == ([] if alone else ["a", "b"])
     assert not any(line.startswith("event") for line in writer.log)
     assert writer.submit(named("after")).result(WAIT_SECONDS) == "after"
+
+
+def conflict(tx: Transaction) -> None:
+    """Writes, says something and then fails."""
+    named("gone")(tx)
+    said(3)(tx)
+    raise Conflict("no")
+
+
+@pytest.mark.parametrize("position", [0, 1, 2, 3])
+def test_a_failing_request_of_repeatable_ones_rolls_back_itself_only(
+    writer: Writer, position: int
+) -> None:
+    """Wherever it stands: neighbours and their events are stored once, in order."""
+
+    def good(name: str) -> Callable[[Transaction], str]:
+        def write(tx: Transaction) -> str:
+            said(1)(tx)
+            return named(name)(tx)
+
+        return write
+
+    writes: list[Callable[[Transaction], Any]] = [good(name) for name in "abc"]
+    writes.insert(position, conflict)
+    gate = writer.hold()
+    answers = [writer.repeatable(write) for write in writes]
+    last = writer.submit(good("last"), background=True)
+    gate.may_go.set()
+    with pytest.raises(Conflict):
+        answers.pop(position).result(WAIT_SECONDS)
+    assert [answer.result(WAIT_SECONDS) for answer in answers] == ["a", "b", "c"]
+    assert last.result(WAIT_SECONDS) == "last"
+    assert writer.names() == ["a", "b", "c", "last"]
+    events = [line for line in writer.log if line.startswith("event")]
+    assert events == ["event 1", "event 2", "event 3", "event 4"]
+
+
+def test_what_failed_only_when_repeated_leaves_no_events(writer: Writer) -> None:
+    """The events of a call that was rolled back are never published."""
+    calls: list[int] = []
+
+    def fails_later(tx: Transaction) -> None:
+        said(2)(tx)
+        calls.append(1)
+        if len(calls) > 1:
+            raise Conflict("later")
+
+    gate = writer.hold()
+    answers = [writer.repeatable(fails_later), writer.repeatable(conflict)]
+    gate.may_go.set()
+    for answer in answers:
+        with pytest.raises(Conflict):
+            answer.result(WAIT_SECONDS)
+    assert len(calls) == 2
+    assert not any(line.startswith("event") for line in writer.log)
+
+
+def test_a_request_that_is_not_repeatable_is_called_once(writer: Writer) -> None:
+    """Even between repeatable ones of which one fails; the order of the group stays."""
+    order: list[str] = []
+    gate = writer.hold()
+    first = writer.repeatable(named("a", order))
+    once = writer.submit(named("once", order))
+    bad = writer.repeatable(conflict)
+    gate.may_go.set()
+    with pytest.raises(Conflict):
+        bad.result(WAIT_SECONDS)
+    assert (first.result(WAIT_SECONDS), once.result(WAIT_SECONDS)) == ("a", "once")
+    assert order == ["a", "once"]
+    assert writer.names() == ["a", "once"]
 
 
 def test_a_statement_that_fails_is_the_requests_own_error(writer: Writer) -> None:
