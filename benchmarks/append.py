@@ -10,8 +10,9 @@ Writers share flushes, not CPU, so the second hangs on how long a flush takes: w
 for what else a lone append waits for and c for the time of one among many, the ratio is about
 (f + h) / (c + f / 64). So each count of writers is measured on this disk as it is, and with every
 flush made longer by a wait of the writer thread in front of its commit. The counts take turns, so
-that all meet the same machine; rates are medians. On two busy cores the ratio was 5 where a flush
-took 0.13 ms, 6.5 at 0.35 ms, 8 to 10 at 0.7 ms and 10 to 12 at 1.3 ms.
+that all meet the same machine; rates are medians. On two cores that had five times as much to do, and
+with an append among many at 57 to 60 µs of CPU, the ratio was 5 to 6 where a flush took 0.13 ms, 7
+to 8 at 0.5 ms, 8 to 10 at 0.7 ms and 11 to 14 at 1.3 ms; the busier the cores, the lower it is.
 """
 
 from __future__ import annotations
