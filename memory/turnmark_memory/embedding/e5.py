@@ -89,7 +89,7 @@ class E5:
         """`Frame.of` this very model: it would take two seconds at the first text."""
         if not importlib.metadata.version(_PACKAGE).startswith(_FRAMED_VERSION):
             return None
-        return (importlib.resources.files(__package__) / _FRAME_FILE).read_bytes()
+        return (importlib.resources.files("turnmark_memory.embedding") / _FRAME_FILE).read_bytes()
 
     def passage(self, text: str) -> bytes:
         """Returns the vector of a document: 1.1 ms of one core for each of up to 200 tokens.
