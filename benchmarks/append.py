@@ -10,8 +10,8 @@ Writers share flushes, not CPU, so the second hangs on how long a flush takes: w
 for what else a lone append waits for and c for the time of one among many, the ratio is about
 (f + h) / (c + f / 64). So each count of writers is measured on this disk as it is, and with every
 flush made longer by a wait of the writer thread in front of its commit. The counts take turns, so
-that all meet the same machine; rates are medians. On two cores that had five times as much to do, and
-with an append among many at 57 to 60 µs of CPU, the ratio was 5 to 6 where a flush took 0.13 ms, 7
+that all meet the same machine; rates are medians. On two cores that had five times as much to do,
+with 57 to 60 µs of CPU for an append among many, the ratio was 5 to 6 where a flush took 0.13 ms, 7
 to 8 at 0.5 ms, 8 to 10 at 0.7 ms and 11 to 14 at 1.3 ms; the busier the cores, the lower it is.
 """
 
