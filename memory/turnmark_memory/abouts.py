@@ -16,7 +16,7 @@ import structlog
 
 from turnmark_events.errors import Refused, Unavailable
 from turnmark_memory.rooted import Rooted
-from turnmark_memory.topic_path import first_about
+from turnmark_memory.topic_path import first_about, title_of
 from turnmark_memory.words import clean_title
 from turnmark_memory.workspace import PRIVATE, STAGING
 
@@ -45,7 +45,7 @@ class Abouts:
 
     def is_ours(self, topic: str, about: str) -> bool:
         """Tells whether turnmark said this of the topic, with a model or without."""
-        plain = (first_about(topic), plain_about(topic))
+        plain = (first_about(topic), plain_about(topic), title_of(topic))
         return about in plain or self.is_made(topic, about)
 
     def note(self, made: Iterable[tuple[str, str]]) -> None:

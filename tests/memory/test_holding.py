@@ -10,6 +10,7 @@ from memory.at_work import AtWork, at_work, said, user
 from memory.tidier import Shown, Tidier, blocks, cited, topic_files
 from turnmark_events.errors import NotFound, Refused
 from turnmark_events.types import NightDone
+from turnmark_memory.abouts import plain_about
 from turnmark_memory.holding import HELD
 from turnmark_memory.night_pass import is_too_much
 from turnmark_memory.requests import UndoRequest
@@ -128,7 +129,7 @@ async def test_forgetting_reaches_what_a_model_said_a_topic_is_about() -> None:
         assert "about: the other secret of Ana\n" in work.topic()
         deleted = await work.store.delete_session(SessionRef(session="s"))
         await work.memory.forgotten(deleted.turns)
-        assert "about: Facts\n" in work.topic()
+        assert f"about: {plain_about('subjects/facts')}\n" in work.topic()
         for file in work.root.rglob("*"):
             assert not file.is_file() or b"secret" not in file.read_bytes(), file
         assert work.facts() == ["x"]

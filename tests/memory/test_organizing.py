@@ -11,6 +11,7 @@ from memory.at_work import AtWork, at_work, user
 from memory.test_install import Crashed, flat
 from memory.tidier import Shown, Tidier, blocks, into, pages
 from turnmark_events.types import NightDone
+from turnmark_memory.abouts import plain_about
 from turnmark_memory.requests import ShowRequest
 from turnmark_session_store import failpoints
 
@@ -138,7 +139,7 @@ async def test_says_a_missing_about_and_leaves_one_that_is_there() -> None:
         await work.memory.rescan()
         await work.organize()
         dana = (folder / "dana.md").read_text()
-        assert dana.startswith("---\nabout: who Dana is;")
+        assert dana.startswith(f"---\nabout: {plain_about('people/dana')}\n---\n")
         assert "\n# Dana\n\nBy hand. ^b-" in dana
         assert (folder / "zoe.md").read_text().startswith("---\nabout: 'mine'\n---\n")
 

@@ -106,7 +106,10 @@ def test_folding_changes_no_weight(noted: list[tuple[int, str]], folds: list[int
             for (day, block), times in per_day.items():
                 share = 2.0 ** (-(300 - day) / HALF_LIFE_DAYS)
                 expected[block] = expected.get(block, 0.0) + times * share
-            assert folded.weights(last) == pytest.approx(expected, abs=3e-3)
+            found = folded.weights(last)
+            # What a fold drops weighs less than a thousandth, and at most five folds drop some.
+            for block in {*expected, *found}:
+                assert abs(found.get(block, 0.0) - expected.get(block, 0.0)) < 6e-3
             folded.fold(last)
             before = (place / USES_FILE).read_bytes() if (place / USES_FILE).exists() else b""
             folded.fold(last)
