@@ -16,6 +16,12 @@ DEPTH = 200
 """Candidates of each kind that are ranked. Source: 50 / 100 / 200 / 500 candidates find 73.7 /
 73.9 / 74.2 / 74.2 % of LoCoMo's evidence in the first ten."""
 
+_LOOKED_AROUND = 100
+"""Turns that are ranked, with those around them: all 200 would cost twice the time and find 0.3
+points of recall@10 more on LoCoMo, a conversation left out."""
+
+_SPEAKER_PROMISE = 1.6
+
 _SECOND_CHANCE_BELOW = 8
 """With fewer matches than this, single characters of unspaced scripts are looked for as well."""
 
@@ -69,7 +75,7 @@ def gather(
     named = index.speaker_terms(asked.terms)
     size = index.size("turn") + index.size("block")
     matching = Matching(asked, frequencies, size, named)
-    found = {turn.row: turn for turn in turns}
+    found = {turn.row: turn for turn in _promising(turns, matching, named)}
     before: dict[int, int] = {}
     after: dict[int, int] = {}
     beside = _look_around(index, found, filters, before, after)
@@ -84,6 +90,22 @@ def gather(
         matching=matching,
         named=named,
     )
+
+
+def _promising(turns: Sequence[Found], matching: Matching, named: frozenset[str]) -> list[Found]:
+    """Returns the turns that are worth a look around: the best by words and speaker."""
+    between = [f" {name} " for name in named]
+
+    def promise(turn: Found) -> float:
+        words = sum(weight for weight, _ in matching.match(turn.terms).times)
+        spoken = any(name in turn.speaker_terms for name in between)
+        return words * (_SPEAKER_PROMISE if spoken else 1.0)
+
+    near = [turn for turn in turns if not turn.score]
+    said = [turn for turn in turns if turn.score]
+    if len(said) > _LOOKED_AROUND:
+        said = sorted(said, key=lambda turn: (-promise(turn), turn.ref))[:_LOOKED_AROUND]
+    return said + near
 
 
 def _look_around(

@@ -75,9 +75,16 @@ class Matching:
         self._total = _most(self._weights)
         self._topical_total = _most(self._topical_weights)
         self._shares: dict[int, float] = {}
+        self._matches: dict[str, Match] = {}
 
     def match(self, terms: str) -> Match:
         """Returns what a document with these terms, between blanks, has of the question."""
+        found = self._matches.get(terms)
+        if found is None:
+            found = self._matches[terms] = self._match(terms)
+        return found
+
+    def _match(self, terms: str) -> Match:
         bits = 0
         times: list[tuple[float, float]] = []
         for bit, (weight, wholes, parts) in enumerate(self.units):
