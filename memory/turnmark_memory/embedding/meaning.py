@@ -108,7 +108,7 @@ class Meaning:
         self._space: Space | None = None
         self._serving: Space | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._damaged = False
+        self._damaged = self._mending = False
         self._exchanges = self._swept = -1
         self._reached: dict[Kind, _Reach] = {}
         self._state: State = "off" if embedder is None else "waiting"
@@ -180,16 +180,17 @@ class Meaning:
             if self._embedder is not None:
                 await self._embed_all(thread)
             await thread.run(self._sweep)
-        except DamagedVectors as error:
-            log.warning("vectors_damaged", reason=error.message)
-            self._damaged = True
-            self._on_change()
-            return
         except TurnmarkError as error:
+            if isinstance(error, DamagedVectors) and not self._mending:
+                log.warning("vectors_damaged", reason=error.message)
+                self._damaged = self._mending = True
+                self._on_change()
+                return
             self._state, self._reason = "failed", error.message
             self._exchanges = -1  # what was under way is looked for again
             log.warning("embedding_failed", reason=error.message)
         else:
+            self._mending = False
             self._state, self._reason = ("off" if self._embedder is None else "current"), None
         if not self._changed.is_set():
             self._caught_up.set()

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from turnmark_memory.embedding.frame import Floats
+from turnmark_memory.embedding.vector_file import DamagedVectors
 
 Slots = NDArray[np.int64]
 
@@ -97,15 +98,25 @@ class Shortlist:
     def _make_room(self, length: int) -> None:
         """Maps what the file has by now; doubles where the room for bits ends."""
         if length > len(self._rows):
-            mapped = np.memmap(self._numbers, dtype=np.int8, mode="r")
-            whole = len(mapped) // self._dimension * self._dimension
-            self._rows = mapped[:whole].reshape(-1, self._dimension)
+            self._rows = self._mapped()
+            if length > len(self._rows):
+                raise DamagedVectors(f"{self._numbers} is too short", path=str(self._numbers))
         if length > self._bits.shape[1]:
             room = max(1_024, 2 * self._bits.shape[1], length)
             bits = np.zeros((self._words, room), dtype=np.uint64)
             bits[:, : self._length] = self._bits[:, : self._length]
             self._bits = bits
         self._length = max(self._length, length)
+
+    def _mapped(self) -> NDArray[np.int8]:
+        try:
+            content = np.memmap(self._numbers, dtype=np.int8, mode="r")
+        except (OSError, ValueError) as error:  # ValueError: it is empty
+            raise DamagedVectors(
+                f"{self._numbers} can't be read ({error})", path=str(self._numbers)
+            ) from error
+        whole = len(content) // self._dimension * self._dimension
+        return content[:whole].reshape(-1, self._dimension)
 
 
 def _packed(rows: NDArray[np.int8] | Floats) -> NDArray[np.uint64]:

@@ -171,8 +171,10 @@ class VectorFile:
         with self._using() as db:
             with db:
                 freed = _free(db, generation, [one.ref for one in made])
+                is_new = _slots_used(db, generation) == 0
                 slots = _take_slots(db, generation, len(made), besides=freed)
-                self._write(generation, {s: one.code for s, one in zip(slots, made, strict=True)})
+                rows = {s: one.code for s, one in zip(slots, made, strict=True)}
+                self._write(generation, rows, create=is_new)
                 for slot, one in zip(slots, made, strict=True):
                     _insert(db, generation, slot, one)
             self._zero(db, generation, freed)
@@ -277,9 +279,13 @@ class VectorFile:
             blank = bytes(int(found[0]) if found else 0)
             self._write(generation, dict.fromkeys(slots, blank))
 
-    def _write(self, generation: int, rows: dict[int, bytes]) -> None:
-        """Writes rows through to the disk; the file grows to hold them."""
-        file = os.open(self.numbers(generation), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    def _write(self, generation: int, rows: dict[int, bytes], *, create: bool = False) -> None:
+        """Writes rows through to the disk; the file grows to hold them.
+
+        One that somebody deleted is not made anew: the rows that it had would be missed by nobody.
+        """
+        flags = os.O_WRONLY | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        file = os.open(self.numbers(generation), flags, 0o600)
         try:
             for slot, code in rows.items():
                 os.pwrite(file, code, slot * len(code))
@@ -292,7 +298,7 @@ class VectorFile:
         try:
             yield
         except (apsw.Error, OSError) as error:
-            damaged = isinstance(error, apsw.CorruptError | apsw.NotADBError)
+            damaged = isinstance(error, apsw.CorruptError | apsw.NotADBError | FileNotFoundError)
             raise (DamagedVectors if damaged else Unavailable)(
                 f"the vectors {self.path} can't be used ({error}); check the free space and the "
                 "rights of its directory; they are derived and may be deleted",
@@ -329,11 +335,15 @@ def _take_slots(db: Database, generation: int, n: int, *, besides: Sequence[int]
     free = [int(slot) for (slot,) in rows if slot not in set(besides)][:n]
     bound = [(generation, slot) for slot in free]
     db.executemany("DELETE FROM free WHERE generation = ? AND slot = ?", bound)
-    found = db.execute("SELECT slots FROM generation WHERE id = ?", (generation,)).fetchone()
-    first = int(found[0]) if found else 0
+    first = _slots_used(db, generation)
     more = n - len(free)
     db.execute("UPDATE generation SET slots = ? WHERE id = ?", (first + more, generation))
     return [*free, *range(first, first + more)]
+
+
+def _slots_used(db: Database, generation: int) -> int:
+    found = db.execute("SELECT slots FROM generation WHERE id = ?", (generation,)).fetchone()
+    return int(found[0]) if found else 0
 
 
 def _insert(db: Database, generation: int, slot: int, one: Made) -> None:

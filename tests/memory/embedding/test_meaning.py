@@ -261,6 +261,30 @@ async def test_damaged_vectors_are_made_anew(index: Index, file: VectorFile) -> 
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("loses", ["deleted", "cut"])
+async def test_numbers_that_go_missing_are_made_anew(
+    index: Index, file: VectorFile, loses: str
+) -> None:
+    """Whoever deletes them while the daemon runs loses nothing: the next write finds out."""
+    index.add_turns([turn("s-1", "the violin teacher"), turn("s-2", "a red boat", 1)])
+    meaning = quick(index, file, Hashed())
+    async with running(meaning):
+        await meaning.wait_until_current()
+        numbers = file.numbers(1)
+        numbers.unlink()
+        if loses == "cut":
+            numbers.write_bytes(bytes(10))
+            fresh = quick(index, file, Hashed())
+            assert await fresh.scores("a red boat", limit=5, also=NOTHING) == {}
+        index.add_turns([turn("s-3", "a green train", 2)])
+        await meaning.wait_until_current()
+        if loses == "deleted":
+            assert await best(meaning, "the violin teacher") == "s-1"
+            assert await best(meaning, "a green train") == "s-3"
+    assert meaning.status().state == "current"
+
+
+@pytest.mark.anyio
 async def test_an_embedder_that_fails_is_said_and_tried_again(
     index: Index, file: VectorFile
 ) -> None:
