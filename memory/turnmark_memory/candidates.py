@@ -92,6 +92,25 @@ def gather(
     )
 
 
+def blocks_within(
+    index: Index, asked: Query, topics: Sequence[str], filters: Filters
+) -> Candidates:
+    """Returns all blocks of `topics` that satisfy `filters`."""
+    refs = [block.block for topic in topics for block in index.blocks_of(topic)]
+    found = index.found("block", refs, filters)
+    terms = {term for unit in asked.units for term in (*unit.full, *unit.half)}
+    matching = Matching(asked, index.frequencies("block", terms), index.size("block"))
+    return Candidates(
+        turns={},
+        blocks={block.row: block for block in found},
+        before={},
+        after={},
+        context={},
+        matching=matching,
+        named=frozenset(),
+    )
+
+
 def _promising(turns: Sequence[Found], matching: Matching, named: frozenset[str]) -> list[Found]:
     """Returns the turns that are worth a look around: the best by words and speaker."""
     between = [f" {name} " for name in named]

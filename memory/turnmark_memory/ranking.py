@@ -47,22 +47,30 @@ class Ranked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rank(
-    asked: Query, candidates: Candidates, nearness: Mapping[DocRef, float] | None = None
+    asked: Query,
+    candidates: Candidates,
+    nearness: Mapping[DocRef, float] | None = None,
+    *,
+    floored: bool = True,
 ) -> list[Ranked]:
-    """Returns the candidates that may be shown, best first; none if none reaches the floor."""
+    """Returns the candidates that may be shown, best first; none if none reaches the floor.
+
+    Without a floor all are, for candidates that were chosen on other grounds.
+    """
     rated = rate(asked, candidates, nearness)
     near = nearness or {}
     covered = [candidates.matching.coverage(one.match.bits) for one in rated]
     best = max(covered, default=0.0)
     nearest = max((near.get((one.kind, one.found.ref), 0.0) for one in rated), default=0.0)
-    if best < FLOOR and (nearest < MEANING_FLOOR or not near):
+    if floored and best < FLOOR and (nearest < MEANING_FLOOR or not near):
         return []
     chosen = weights.WITH_MEANING if near else weights.BY_WORDS
     least = HIT_SHARE * max(best, FLOOR)
     ranked = [
         Ranked(kind=one.kind, found=one.found, score=_likelihood(chosen, one), coverage=share)
         for one, share in zip(rated, covered, strict=True)
-        if max(share, _coverage_of_question(one, candidates)) >= least
+        if not floored
+        or max(share, _coverage_of_question(one, candidates)) >= least
         or near.get((one.kind, one.found.ref), 0.0) >= MEANING_FLOOR
     ]
     return _ordered(ranked)

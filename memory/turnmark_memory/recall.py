@@ -19,7 +19,7 @@ import msgspec
 import structlog
 
 from turnmark_events.errors import Refused, Unavailable
-from turnmark_memory.candidates import DEPTH, Candidates, gather
+from turnmark_memory.candidates import DEPTH, Candidates, blocks_within, gather
 from turnmark_memory.dense import Dense, DocRef
 from turnmark_memory.hits import BranchLabel, Hit, Source, collapsed
 from turnmark_memory.index import Index
@@ -28,6 +28,7 @@ from turnmark_memory.index_schema import BlockDoc, Filters, TurnDoc
 from turnmark_memory.ranking import MEANING_FLOOR, Ranked, rank
 from turnmark_memory.requests import HitKind, RecallRequest
 from turnmark_memory.search_text import Query, fold, query_of
+from turnmark_memory.selecting import MOST_TOPICS, Selecting
 from turnmark_session_store.times import to_rfc3339
 
 log = structlog.get_logger(__name__)
@@ -121,10 +122,15 @@ class Recall:
         count_tokens: Callable[[str], int],
         *,
         dense: Dense | None = None,
+        selecting: Selecting | None = None,
     ) -> None:
-        """Without `dense` the mode `hybrid` is lexical and the mode `dense` unavailable."""
+        """Without `dense` the mode `hybrid` is lexical and the mode `dense` unavailable.
+
+        Without `selecting` the mode `select` is unavailable.
+        """
         self._index = index
         self._dense = dense
+        self._selecting = selecting
         self._relations = relations
         self._count_tokens = count_tokens
         self._limiter = anyio.CapacityLimiter(_CONCURRENT_SEARCHES)
@@ -136,12 +142,15 @@ class Recall:
             Unavailable: if `mode` needs a model that is not set up, or the index can't be read.
             Refused: if `since` or `until` is no time.
         """
-        if request.mode == "select" or (request.mode == "dense" and self._dense is None):
+        needed = {"dense": self._dense, "select": self._selecting}
+        if needed.get(request.mode, self) is None:
             raise Unavailable(
                 f"{_MISSING[request.mode]}: mode={request.mode} can't answer; use mode=lexical",
                 mode=request.mode,
             )
-        ranked = await self._ranked(request)
+        ranked = await self._selected(request)
+        if ranked is None:
+            ranked = await self._ranked(request)
         hits = await self._hits(ranked, request)
         return await self._in_thread(lambda: _within(hits, request, self._count_tokens))
 
@@ -162,6 +171,21 @@ class Recall:
         if not found.has_all(near):
             found = await self._in_thread(partial(search, near, words=by_words))
         return await self._in_thread(partial(rank, asked, found, nearness))
+
+    async def _selected(self, request: RecallRequest) -> list[Ranked] | None:
+        """Returns the blocks of the topics that a model chose; None: it was not asked, or is late.
+
+        No topic chosen is no block.
+        """
+        if request.mode != "select" or self._selecting is None or "block" not in request.kinds:
+            return None
+        topics = await self._in_thread(partial(self._index.abouts, MOST_TOPICS))
+        chosen = await self._selecting.choose(request.query, topics)
+        if chosen is None:
+            return None
+        asked, filters = query_of(request.query), filters_of(request)
+        found = await self._in_thread(partial(blocks_within, self._index, asked, chosen, filters))
+        return await self._in_thread(partial(rank, asked, found, floored=False))
 
     async def _nearness(
         self, dense: Dense, found: Candidates, request: RecallRequest, filters: Filters
