@@ -193,11 +193,13 @@ class _Judge:
         return self._relations.witnesses.is_foreign(labels, block.cites, block.topic)
 
     def _retire(self, edit: Retire) -> tuple[Edit | tuple[Edit, ...], tuple[str, ...]]:
-        block = self._own(edit.block, edit.expect)
         reason = " ".join(edit.reason.split())[:_REASON_LIMIT_CHARACTERS]
         if not reason:
             raise _Reject("`retire` needs a reason")
         successor = None if edit.successor is None else self._successor(edit.successor)
+        if edit.block.startswith(NEW_BLOCK):
+            return self._retire_own(edit.block, reason, successor), ()
+        block = self._own(edit.block, edit.expect)
         if successor == block.block:
             raise _Reject(f"the block {block.block} can't be its own successor")
         evidence = self._evidence(successor)
@@ -209,6 +211,13 @@ class _Judge:
             return self._outdated(block, successor), ()
         final = Retire(block=block.block, reason=reason, successor=successor, expect=block.hash)
         return final, (block.block,)
+
+    def _retire_own(self, name: str, reason: str, successor: str | None) -> Retire:
+        """Returns the end of a block that this answer adds: it held until later in the batch."""
+        block = self._successor(name)
+        if successor in (None, block) or not self._is_addition(block):
+            raise _Reject(f"{name!r} can only be an earlier `add` that another block succeeds")
+        return Retire(block=block, reason=reason, successor=successor)
 
     def _outdated(self, block: ShownBlock, successor: str | None) -> Retire:
         """Returns the reverse of a retirement by older evidence: what is new is history at once."""
