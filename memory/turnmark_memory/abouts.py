@@ -45,7 +45,8 @@ class Abouts:
 
     def is_ours(self, topic: str, about: str) -> bool:
         """Tells whether turnmark said this of the topic, with a model or without."""
-        plain = (first_about(topic), plain_about(topic), title_of(topic))
+        first = (first_about(topic), first_about(topic, chinese=True))
+        plain = (*first, plain_about(topic), title_of(topic))
         return about in plain or self.is_made(topic, about)
 
     def note(self, made: Iterable[tuple[str, str]]) -> None:

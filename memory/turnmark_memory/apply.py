@@ -29,6 +29,7 @@ from turnmark_memory.topic_edit import (
     supersede_block,
 )
 from turnmark_memory.topic_path import CORE, topic_path
+from turnmark_memory.words import is_chinese
 
 # A successor that doesn't exist yet is named by the place of its edit in the same answer: `+0`.
 NEW_BLOCK: Final = "+"
@@ -147,7 +148,7 @@ class _Work:
     ) -> str:
         name = self._fresh(number, 0)
         labels = self._labels(cites)
-        topic = self._topic(path) or self._new(path)
+        topic = self._topic(path) or self._new(path, text)
         self._set(path, add_block(topic, heading=heading, text=text, cites=labels, id=name), name)
         return name
 
@@ -354,8 +355,9 @@ class _Work:
             raise NotFound(f"there is no topic {path}", topic=path)
         return topic
 
-    def _new(self, path: str) -> Topic:
-        return new_topic(path, self._sources.abouts.get(path))
+    def _new(self, path: str, words: str = "") -> Topic:
+        about = self._sources.abouts.get(path)
+        return new_topic(path, about, chinese=is_chinese(words))
 
     def _set(self, path: str, topic: Topic, name: str) -> None:
         self._topics[path] = topic

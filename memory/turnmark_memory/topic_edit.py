@@ -41,9 +41,12 @@ _MARKED: Final = ("item", "quote", "code")
 _OPEN: Final = ("item", "table", "html")
 
 
-def new_topic(path: str, about: str | None = None) -> Topic:
-    """Returns a topic for `path` with front matter and a title, and nothing under it."""
-    front = about_line(clean_title(about or first_about(path)))
+def new_topic(path: str, about: str | None = None, *, chinese: bool = False) -> Topic:
+    """Returns a topic for `path` with front matter and a title, and nothing under it.
+
+    Without `about` it says itself what it is about, in Chinese if the title is or `chinese` asks.
+    """
+    front = about_line(clean_title(about or first_about(path, chinese=chinese)))
     return parse_text(f"---\n{front}\n---\n# {title_of(path)}\n")
 
 

@@ -11,6 +11,7 @@ from turnmark_events.errors import Refused
 CORE: Final = "core"
 UNNAMED_PERSON: Final = "people/user"
 """Where what a user says of themselves goes while nobody knows their name."""
+NOTES: Final = "subjects/notes"
 ROOTS: Final = ("people", "projects", "subjects")
 
 _PARTS_LIMIT: Final = 3
@@ -78,16 +79,18 @@ def title_of(path: str) -> str:
     return " ".join(word[:1].upper() + word[1:] for word in words.split(" "))
 
 
-def first_about(path: str) -> str:
-    """Returns what a new topic is about, in the script of its title.
+def first_about(path: str, *, chinese: bool = False) -> str:
+    """Returns what a new topic is about, in the script of its title, or in Chinese if asked to.
 
     It stands until a person or a model says it better: whoever picks topics by this line must see
     more than a name.
     """
     title, kind = title_of(path), path.split("/", 1)[0]
+    chinese = chinese or _HAN.search(title) is not None
     if path == UNNAMED_PERSON:
+        if chinese:
+            return "用户是谁；偏好、决定和计划"
         return "who the user is; what the user prefers, decides and plans"
-    chinese = _HAN.search(title) is not None
     if kind == "people":
         if chinese:
             return f"{title}是谁；偏好、决定和计划"
@@ -96,4 +99,6 @@ def first_about(path: str) -> str:
         if chinese:
             return f"项目{title}：决定、计划和事实"
         return f"the project {title}; its decisions, plans and facts"
+    if kind == "subjects" and path != NOTES:
+        return f"{title}：决定、计划和事实" if chinese else f"{title}; decisions, plans and facts"
     return title

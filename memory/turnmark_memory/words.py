@@ -39,6 +39,8 @@ _HIDDEN = re.compile(r"%(?=%)")
 _FORGED_ID = re.compile(rf"(?:^|\s)(?:\\\\)*\^{BLOCK_PATTERN}(?=\s|$)")
 _FORGED_FOOTNOTE = re.compile(_UNESCAPED + r"\[\^[^\]]*\]")
 _TRAILING_BACKSLASHES = re.compile(r"(?<!\\)\\(?:\\\\)*$")
+_HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
+_LATIN_WORD = re.compile(r"[A-Za-z][A-Za-z'’]*")
 _SPACES = re.compile(r"[ \t]{2,}|\t")
 
 
@@ -46,6 +48,11 @@ def is_wide(character: str) -> bool:
     """Tells whether `character` is of a script written without spaces (Han, kana, their marks)."""
     hangul = "\uac00" <= character <= "\ud7a3" or "\u1100" <= character <= "\u11ff"
     return not hangul and unicodedata.east_asian_width(character) in "WF"
+
+
+def is_chinese(text: str) -> bool:
+    """Tells whether most of the words of `text` are Chinese characters."""
+    return len(_HAN.findall(text)) > len(_LATIN_WORD.findall(text))
 
 
 def join_lines(lines: Sequence[str]) -> str:
