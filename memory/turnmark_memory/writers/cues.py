@@ -7,35 +7,51 @@ from typing import Literal
 
 import msgspec
 
-Kind = Literal["preference", "decision", "plan", "fact"]
+Kind = Literal["who", "preference", "instruction", "decision", "plan", "fact"]
 
 
 class Cues(msgspec.Struct, frozen=True, kw_only=True):
-    """The patterns of one language, each searched in a sentence as it was said.
+    """The patterns of one language, each searched in a clause as it was said.
 
-    `question`, `small_talk` and `command` speak against keeping a sentence; `standing` (an
-    instruction that goes on holding), `remember` and `decision` overrule `command`. `plan`,
-    `preference` and `personal` (the speaker about themselves or their own) are kept as they are;
-    `hollow` is personal and says nothing. `claim` with `anchor` (a verb, and a name, number or
-    date) is a fact about something else. `strong` is what a clause must hold to be kept out of a
-    question. `shared` names a project or a group, `alone` the speaker.
+    `opener` is what a sentence may begin with before it says anything. `question`, `small_talk`,
+    `command` and `hollow` (about oneself or about what was just said, and saying nothing) speak
+    against keeping a clause. `standing` (an instruction that goes on holding), `remember`,
+    `decision` and `correction` overrule `command`; `reason` does so in a project. `plan`,
+    `preference`, `who` and `personal` (the speaker about themselves or their own) are kept as they
+    are; anything else needs an `anchor`: a name, a number, a place or a date; in a project a
+    `thing` that it is about is enough. What is `addressed` to somebody and says nothing of the
+    speaker is a reaction. `strong` is what a clause must hold to be kept out of a question.
+    `change` says that something holds no longer, `restating` that it was said before.
+
+    `shared` names a project or a group, `alone` the speaker. `accepting` begins a turn that says
+    yes to the one before it, `proposal` is what can be said yes to, `offer` asks for an order
+    instead, `finding` is a cause that somebody found.
     """
 
+    opener: re.Pattern[str]
     question: re.Pattern[str]
     small_talk: re.Pattern[str]
     command: re.Pattern[str]
+    hollow: re.Pattern[str]
     standing: re.Pattern[str]
     remember: re.Pattern[str]
     decision: re.Pattern[str]
+    reason: re.Pattern[str]
+    correction: re.Pattern[str]
     plan: re.Pattern[str]
     preference: re.Pattern[str]
+    who: re.Pattern[str]
     personal: re.Pattern[str]
-    hollow: re.Pattern[str]
-    claim: re.Pattern[str]
     anchor: re.Pattern[str]
+    thing: re.Pattern[str]
+    addressed: re.Pattern[str]
     strong: re.Pattern[str]
+    change: re.Pattern[str]
+    restating: re.Pattern[str]
     shared: re.Pattern[str]
     alone: re.Pattern[str]
-    confirmation: re.Pattern[str]
-    person: re.Pattern[str]
+    accepting: re.Pattern[str]
+    proposal: re.Pattern[str]
+    offer: re.Pattern[str]
+    finding: re.Pattern[str]
     shortest: int

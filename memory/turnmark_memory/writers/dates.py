@@ -53,9 +53,33 @@ _CHINESE = re.compile(
     r"|(?P<year>前年|去年|今年|明年|后年)"
     r"|(?P<step>[上下这本])个?(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天末])?"
     r"|(?P<month_step>[上下这本])个?月(?P<month_end>底)?"
+    r"|(?:(?<=改到)|(?<=改在)|(?<=推迟到)|(?<=提前到)|(?<=定在)|(?<=约在)|(?<=安排在))"
+    r"(?:周|星期|礼拜)(?P<fixed>[一二三四五六日天])"
     r"|(?:周|星期|礼拜)(?P<due>[一二三四五六日天])(?=之前|以前|前|截止)"
     rf"|{_HAN_AMOUNT}个?(?P<unit>天|周|星期|月|年)(?:之|以)?(?P<side>前|后))"
     r"(?!\s*[(（])"
+)
+
+
+# A bare "Friday" is the coming one where a sentence looks ahead, and only ahead.
+_AHEAD = re.compile(
+    r"\b(?:will|can|could|should|must|going to|gonna|need to|have to|wants?|let's|\w+'ll|due"
+    r"|deadline|comes?"
+    r"|arrives?|starts?|leaves?|moved to|pushed (?:back )?to|postponed to|rescheduled to"
+    r"|moves? to|is away"
+    r"|i'm away|away|i'm out|is out|meet(?:ing)?s?|appointment|flight|tomorrow|plan(?:s"
+    r"|ning)? to)\b",
+    re.IGNORECASE,
+)
+_BEHIND = re.compile(
+    r"\b(?:was|were|did|had|went|came|got|yesterday|last|ago|every|each|always|usually|met|saw"
+    r"|did)\b",
+    re.IGNORECASE,
+)
+_COMING = re.compile(
+    rf"\b(?:(?:on|from|to|till|until|comes|since|and)\s+)(?P<coming>{'|'.join(WEEKDAYS)})\b"
+    r"(?!['’]|\s*[(（]|s\b|,?\s+(?:the\s+)?\d)(?! (?:mornings|evenings|nights|afternoons))",
+    re.IGNORECASE,
 )
 
 
@@ -65,6 +89,8 @@ def with_dates(text: str, said_at: datetime) -> str:
     `said_at` counts as the speaker's own clock: its date is "today".
     """
     today = said_at.date()
+    if _AHEAD.search(text) and not _BEHIND.search(text):
+        text = _COMING.sub(_adding(_coming_day, today, " ({})"), text)
     text = _ENGLISH.sub(_adding(_english_date, today, " ({})"), text)
     return _CHINESE.sub(_adding(_chinese_date, today, "（{}）"), text)
 
@@ -80,6 +106,10 @@ def _adding(
         return found.group() + (frame.format(resolved) if resolved else "")
 
     return replacement
+
+
+def _coming_day(found: re.Match[str], today: date) -> str:
+    return _iso(today, (WEEKDAYS.index(found["coming"].lower()) - today.weekday()) % 7)
 
 
 def _english_date(found: re.Match[str], today: date) -> str | None:
@@ -109,8 +139,8 @@ def _chinese_date(found: re.Match[str], today: date) -> str | None:
     if "month_step" in part:
         then = _months_later(today, _STEPS[part["month_step"]])
         return f"{then.year}年{then.month}月{part.get('month_end', '')}"
-    if "due" in part:
-        return _iso(today, (_han_weekday(part["due"]) - today.weekday()) % 7)
+    if day := part.get("due") or part.get("fixed"):
+        return _iso(today, (_han_weekday(day) - today.weekday()) % 7)
     if "amount" in part:
         return _han_distance(today, part)
     monday = _monday(today, _STEPS[part["step"]])

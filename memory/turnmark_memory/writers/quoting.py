@@ -16,7 +16,8 @@ _LONGEST_NAME = 60
 
 _LIVE_SIGNS = re.compile(r"(?<=\[)(?=[\[^])|(?<=\^b)(?=-)|(?=<[A-Za-z/!?])")
 _NAME_SIGNS = re.compile(r"[:：\"“”„`*_#|\\]+")
-_FRAMED = re.compile(r'^(?P<frame>[^"“]{1,120}?)(?:: "|：“)(?P<body>.*)["”]$')
+_MARKS_WITHIN = str.maketrans({'"': "'", "“": "'", "”": "'", "‘": "'", "’": "'"})
+_FRAMED = re.compile(r'^(?P<frame>[^"“]{1,240}?)(?:: "|：“)(?P<body>.*)["”]$')
 
 
 def plain(text: str) -> str:
@@ -38,10 +39,17 @@ def speaker_of(turn: Evidence, *, chinese: bool) -> str:
     return f"{user}（{number}）" if chinese else f"{user} ({number})"
 
 
-def agreed_speaker(user: Evidence, *, chinese: bool) -> str:
-    """Returns how a quotation calls the assistant where `user` said yes to its words."""
-    name = speaker_of(user, chinese=chinese)
-    return f"助手（{name}已同意）" if chinese else f"The assistant ({name} agreed)"
+def agreed_speaker(first: Evidence, second: Evidence, *, chinese: bool) -> str:
+    """Returns how a quotation calls whoever made a proposal that somebody else said yes to."""
+    proposer, name = speaker_of(first, chinese=chinese), speaker_of(second, chinese=chinese)
+    if chinese:
+        return f"{proposer}（{name}已同意）"
+    return f"{proposer} ({name[0].lower() + name[1:] if name.startswith('The ') else name} agreed)"
+
+
+def within(words: str) -> str:
+    """Returns words that can stand between single quotation marks."""
+    return words.translate(_MARKS_WITHIN)
 
 
 def quoted(speaker: str, words: str, *, chinese: bool) -> str:

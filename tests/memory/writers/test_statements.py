@@ -4,52 +4,48 @@ from __future__ import annotations
 
 import pytest
 
-from turnmark_memory.writers.statements import is_confirmation, statements_in
+from turnmark_memory.writers.statements import statements_in
 
 KEPT = (
-    ("I moved from Oslo to Bergen last month.", "fact"),
-    ("My name is Robin and I work as a nurse.", "fact"),
-    ("Please call me Rob.", "fact"),
-    ("My sister Lena lives in Lisbon.", "fact"),
+    ("my favourite colour is green", "preference"),
+    ("i'm vegetarian", "preference"),
+    ("I moved from Oslo to Bergen last month.", "who"),
+    ("My name is Robin and I work as a nurse.", "who"),
+    ("My sister Lena lives in Lisbon.", "who"),
     ("I have a dog called Miso.", "fact"),
     ("I used to work at Nokia.", "fact"),
-    ("Dana leads the billing team since May 2026.", "fact"),
+    ("Dana leads the billing team since May 2026.", "who"),
     ("The budget for the kitchen is 4,000 euros.", "fact"),
     ("The staging server runs on port 8443 in Frankfurt.", "fact"),
     ("Budget: 4000 EUR", "fact"),
-    ("I run a bike rental kiosk in Bergen with my sister.", "fact"),
+    ("I run a bike rental kiosk in Bergen with my sister.", "who"),
     ("Lena counts the cash on Sunday evenings.", "fact"),
     ("I prefer tabs over spaces.", "preference"),
-    ("my favourite colour is green", "preference"),
-    ("i'm vegetarian", "preference"),
     ("I'm allergic to peanuts.", "preference"),
-    ("Always answer in German.", "preference"),
-    ("From now on use pnpm, not npm.", "preference"),
-    ("Never push to main without a review.", "preference"),
-    ("Don't use emojis in commit messages.", "preference"),
-    ("Keep your answers short.", "preference"),
+    ("Always answer in German.", "instruction"),
+    ("From now on use pnpm, not npm.", "instruction"),
+    ("Never push to main without a review.", "instruction"),
+    ("Don't use emojis in commit messages.", "instruction"),
+    ("Keep your answers short.", "instruction"),
     ("We decided to use Postgres because MySQL lost our JSON columns.", "decision"),
     ("Let's go with Hetzner for the servers.", "decision"),
     ("Change the cache to Redis because Memcached loses data.", "decision"),
-    ("Actually the launch is on 12 November, not the 10th.", "decision"),
     ("The deadline is 16 October.", "plan"),
     ("Remind me tomorrow to call the dentist.", "plan"),
     ("I want to learn Spanish before summer.", "plan"),
     ("I have a meeting with Dr. Chen at 3 p.m. on Tuesday.", "plan"),
-    ("我叫李雷，在上海做产品经理。", "fact"),
-    ("我上个月从北京搬到了杭州。", "fact"),
-    ("我老婆叫小美，是小学老师。", "fact"),
-    ("王芳负责计费团队。", "fact"),
+    ("我叫李雷，在上海做产品经理。", "who"),
+    ("我上个月从北京搬到了杭州。", "who"),
+    ("我老婆叫小美，是小学老师。", "who"),
+    ("王芳负责计费团队。", "who"),
     ("我们的服务器在法兰克福，端口是8443。", "fact"),
-    ("更正一下，发布日期是11月12日，不是10日。", "fact"),
     ("我喜欢喝美式咖啡，不加糖。", "preference"),
-    ("以后都用中文回答我。", "preference"),
-    ("记住，我女儿对花生过敏。", "preference"),
-    ("默认用四个空格缩进。", "preference"),
+    ("以后都用中文回答我。", "instruction"),
+    ("默认用四个空格缩进。", "instruction"),
     ("我们决定用 Postgres，因为 MySQL 丢过数据。", "decision"),
     ("把主题色改成深蓝色。", "decision"),
-    ("别再用 npm 了，换成 pnpm。", "decision"),
-    ("其实我不住在上海了，我搬到苏州了。", "decision"),
+    ("别再用 npm 了，换成 pnpm。", "instruction"),
+    ("其实我不住在上海了，我搬到苏州了。", "who"),
     ("项目截止日期是10月16日。", "plan"),
     ("周五之前要交报告。", "plan"),
     ("明天下午三点和陈医生约了体检。", "plan"),
@@ -57,7 +53,44 @@ KEPT = (
     ("提醒我下周三给房东打电话。", "plan"),
 )
 
+TRIMMED = (
+    ("Please call me Rob.", "call me Rob.", "who"),
+    (
+        "Actually the launch is on 12 November, not the 10th.",
+        "The launch is on 12 November, not the 10th.",
+        "fact",
+    ),
+    ("更正一下，发布日期是11月12日，不是10日。", "发布日期是11月12日，不是10日。", "fact"),
+    ("记住，我女儿对花生过敏。", "我女儿对花生过敏。", "preference"),
+    ("Btw, the retry limit is 5 now.", "The retry limit is 5 now.", "fact"),
+    (
+        "Thanks Mel! I signed up for a pottery class yesterday.",
+        "I signed up for a pottery class yesterday.",
+        "plan",
+    ),
+    (
+        "I can't lift heavy stuff by the way, herniated disc since 2024.",
+        "I can't lift heavy stuff, herniated disc since 2024.",
+        "fact",
+    ),
+    (
+        "Since we're vegetarian now, can you suggest three dinners?",
+        "We're vegetarian now",
+        "preference",
+    ),
+    ("先看下这个项目，给养老院排班用的，后端 Django", "给养老院排班用的，后端 Django", "fact"),
+    ("我女儿果果今年九月上小学，想问问书包怎么挑", "我女儿果果今年九月上小学", "who"),
+)
+
 LEFT_OUT = (
+    "That's gorgeous, Caroline!",
+    "It was so awesome!",
+    "Your kind words mean a lot.",
+    "error[E0502]: cannot borrow `self.cache` as mutable",
+    "panic: runtime error: index out of range [4] with length 4",
+    "What's the msrv we declare at the moment?",
+    "千岛湖远不远",
+    "CKError 12 是啥意思",
     "ok thanks",
     "Thanks, that helped a lot!",
     "run the tests",
@@ -109,6 +142,13 @@ def test_keeps_what_is_worth_keeping(words: str, kind: str) -> None:
     assert (statement.text, statement.kind) == (words, kind)
 
 
+@pytest.mark.parametrize(("words", "text", "kind"), TRIMMED)
+def test_drops_what_a_sentence_only_begins_with(words: str, text: str, kind: str) -> None:
+    """Openers, asides, orders and questions around a statement are no part of it."""
+    statement = statements_in(words)[-1]
+    assert (statement.text, statement.kind) == (text, kind)
+
+
 @pytest.mark.parametrize("words", LEFT_OUT)
 def test_leaves_out_what_is_not(words: str) -> None:
     """Questions, small talk and one-off commands state nothing."""
@@ -127,34 +167,46 @@ def test_keeps_the_statement_that_leads_up_to_a_question(words: str, statement: 
     assert [one.text for one in statements_in(words)] == [statement]
 
 
-def test_tells_who_a_statement_is_about() -> None:
-    """The first person, a named person and a group are three different things."""
-    mine, dana, ours = statements_in(
-        "I prefer tea. Dana leads the billing team. We use Python 3.12 in this repo."
+def test_tells_what_is_personal_from_what_is_shared() -> None:
+    """The first person is the speaker; how to speak to them stays theirs in a project."""
+    mine, ours, manner, rule = statements_in(
+        "I prefer tea. We use Python 3.12 in this repo. Always answer in German."
+        " Never push to main without a review."
     )
-    assert (mine.personal, mine.person) == (True, None)
-    assert (dana.personal, dana.person) == (False, "Dana")
-    assert (ours.personal, ours.person) == (False, None)
+    assert (mine.personal, mine.private) == (True, True)
+    assert (ours.personal, ours.private) == (False, False)
+    assert (manner.personal, manner.private) == (True, True)
+    assert (rule.personal, rule.private) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("words", "changes", "restates"),
+    [
+        ("I moved from Oslo to Bergen.", True, False),
+        ("We no longer use Jenkins for builds.", True, False),
+        ("Actually the launch is on Thursday, not Friday.", True, False),
+        ("I live in Bergen with 2 cats.", False, False),
+        ("Like I said, vendored/ stays untouched.", False, True),
+        ("发布推迟到 6 月 1 号了。", True, False),
+        ("我们不再用阿里云了。", True, False),
+        ("再说一遍，书包要绿色的。", False, True),
+    ],
+)
+def test_notices_what_changed_and_what_is_said_again(
+    words: str, changes: bool, restates: bool
+) -> None:
+    """Words of change and of repetition are told apart."""
+    statement = statements_in(words, in_project=True)[-1]
+    assert (statement.changes, statement.restates) == (changes, restates)
+
+
+def test_keeps_a_thing_without_a_name_only_in_a_project() -> None:
+    """What a parser drops is a fact of a project, and in a chat nothing to keep."""
+    words = "The parser drops empty rows silently."
+    assert len(statements_in(words, in_project=True)) == 1
+    assert statements_in(words) == []
 
 
 def test_keeps_only_the_beginning_of_a_document() -> None:
     """A turn of a thousand statements is a document; forty of them become blocks."""
     assert len(statements_in("I moved to Porto in 1999. " * 1000)) == 40
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("Yes, exactly.", True),
-        ("Sounds good, do it.", True),
-        ("好，就这样。", True),
-        ("没错，按这个来。", True),
-        ("No, use MySQL.", False),
-        ("Yes?", False),
-        ("不行。", False),
-        ("", False),
-    ],
-)
-def test_knows_a_confirmation(words: str, expected: bool) -> None:
-    """A turn that begins with yes confirms the one before it."""
-    assert is_confirmation(words) is expected
