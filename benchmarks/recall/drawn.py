@@ -29,6 +29,7 @@ class DrawnEmbedder:
 
     space = "drawn/1"
     dimension = _DIMENSION
+    frame = None
     scale = Scale(unrelated=0.0, answers=0.3)
 
     def __init__(self, real: Embedder, answers: dict[str, str]) -> None:
