@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import apsw
+from msgspec import json
 
 from turnmark_memory.labels import label_of
 from turnmark_memory.model import Evidence
@@ -12,10 +13,23 @@ from turnmark_session_store.masking import mask_secrets
 from turnmark_session_store.queries import rows_of
 from turnmark_session_store.times import to_datetime
 
+_STEPS_UP = 100
+"""Turns of tools and of the runtime that may lie between a turn and what it was said after."""
+
 _EVIDENCE = """
 SELECT turn.id, namespace.name, turn.key, session.name, session.agent, session.project, role,
-    speaker_id, speaker_name, time_ms, text, tokens
-FROM json_each(?) AS wanted JOIN turn ON turn.id = wanted.value
+    speaker_id, speaker_name, time_ms, text, tokens, (
+        WITH RECURSIVE up (id, steps) AS (
+            SELECT turn.predecessor, 1
+            UNION ALL
+            SELECT other.predecessor, steps + 1 FROM up JOIN turn AS other USING (id)
+            WHERE NOT other.recordable AND steps < :steps
+        )
+        SELECT json_array(named.name, said.key)
+        FROM up JOIN turn AS said USING (id) JOIN namespace AS named ON named.id = said.namespace
+        WHERE said.recordable LIMIT 1
+    )
+FROM json_each(:turns) AS wanted JOIN turn ON turn.id = wanted.value
     JOIN namespace ON namespace.id = turn.namespace JOIN session ON session.id = turn.session
     JOIN turn_words ON turn_words.turn = turn.id
 ORDER BY turn.id
@@ -44,9 +58,12 @@ def load_evidence(db: apsw.Connection, turns: Sequence[int], *, mask: bool) -> l
 
     `mask` masks secrets here, where the store keeps them (`mask = "exits"`).
     """
-    rows = rows_of(db, _EVIDENCE, ("[" + ",".join(map(str, turns)) + "]",))
+    bound = {"turns": "[" + ",".join(map(str, turns)) + "]", "steps": _STEPS_UP}
+    rows = rows_of(db, _EVIDENCE, bound)
     found: list[Evidence] = []
-    for key, namespace, turn, session, agent, project, role, who, name, at_ms, text, tokens in rows:
+    for row in rows:
+        key, namespace, turn, session, agent, project, role, who, name, at_ms = row[:10]
+        text, tokens, before = row[10:]
         words = text.decode("utf-8", "replace")
         found.append(
             Evidence(
@@ -63,6 +80,7 @@ def load_evidence(db: apsw.Connection, turns: Sequence[int], *, mask: bool) -> l
                 time=to_datetime(at_ms),
                 text=mask_secrets(words)[0] if mask else words,
                 tokens=tokens,
+                after="" if before is None else label_of(*json.decode(before)),
             )
         )
     return found

@@ -12,7 +12,9 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """One recordable turn as the archive, a writer and a footnote see it (secrets masked).
 
     `key` is the store's integer key: it orders turns topologically and never leaves the process.
-    `label` is `s-` + 12 or more hex digits of BLAKE2b over (`namespace`, `id`).
+    `label` is `s-` + 12 or more hex digits of BLAKE2b over (`namespace`, `id`). `after` is the
+    label of the recordable turn that this one was said after, empty if there is none, None if
+    nobody knows.
     """
 
     key: int
@@ -28,6 +30,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     time: datetime
     text: str
     tokens: int
+    after: str | None = None
 
 
 class _Edit(msgspec.Struct, frozen=True, kw_only=True, tag_field="op", forbid_unknown_fields=True):

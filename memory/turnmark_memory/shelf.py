@@ -226,6 +226,7 @@ class Shelf:
                 path=place.path,
                 line=place.line,
                 position=place.line,
+                after=turn.after,
             )
             for turn, place in turns
         )
@@ -305,4 +306,5 @@ def _turn_doc(place: SourceLine, turn: ArchivedTurn) -> TurnDoc:
         path=place.path,
         line=place.line,
         position=place.line,
+        after=turn.after,
     )

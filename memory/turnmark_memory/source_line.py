@@ -15,7 +15,7 @@ FORGOTTEN_LINE = b'{"forgotten":true}\n'
 
 
 class ArchivedTurn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line of the archive."""
+    """One line of the archive; `after` as in `Evidence`: lines alone don't tell the branch."""
 
     label: str
     namespace: str
@@ -28,6 +28,7 @@ class ArchivedTurn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     project: str | None = None
     speaker: Speaker | None = None
     tokens: int | None = None
+    after: str | None = None
 
 
 _encoder = msgspec.json.Encoder()
@@ -51,6 +52,7 @@ def archived(turn: Evidence, label: str) -> ArchivedTurn:
         time=turn.time,
         text=turn.text,
         tokens=turn.tokens,
+        after=turn.after,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -458,3 +459,26 @@ def test_an_index_kept_up_to_date_equals_one_built_anew(
     assert [kept.turn(label) for label in LABELS] == [model.turns.get(label) for label in LABELS]
     kept.close()
     built.close()
+
+
+def test_neighbours_are_those_of_the_branch(index: Index) -> None:
+    """Lines of sibling branches lie between each other in the archive; what was said after tells.
+
+    A turn of which nobody noted it (an older line) goes by its place.
+    """
+    said = [("s-1", "", 0), ("s-2", "s-1", 1), ("s-3", "s-1", 2), ("s-4", "s-2", 3)]
+    index.add_turns(
+        [
+            msgspec.structs.replace(turn(label, "words", place), after=after)
+            for label, after, place in said
+        ]
+    )
+
+    def beside(label: str) -> list[str | None]:
+        return [None if one is None else one.label for one in index.neighbours(label)]
+
+    assert beside("s-1") == [None, "s-2"]
+    assert beside("s-3") == ["s-1", None]
+    assert beside("s-4") == ["s-2", None]
+    index.add_turns([turn("s-5", "words", 4)])
+    assert beside("s-5") == ["s-4", None]

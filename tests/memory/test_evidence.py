@@ -1,0 +1,29 @@
+"""Turns on their way into memory."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from memory.at_work import assistant, at_work, user
+from turnmark_memory.evidence import load_evidence
+from turnmark_memory.labels import label_of
+from turnmark_session_store.model import TurnIn
+
+GIVE_UP_SECONDS = 60
+
+
+@pytest.mark.anyio
+async def test_a_turn_knows_what_it_was_said_after_on_its_branch() -> None:
+    """The nearest one that can be recorded: tools between don't count, nor do sibling branches."""
+    with anyio.fail_after(GIVE_UP_SECONDS):
+        async with at_work(run=False) as work:
+            tool = TurnIn(role="tool", kind="tool", text="ls", id="t-tool")
+            await work.append("s", [user("root", "t-1"), tool, assistant("on", "t-2")])
+            await work.append("s", [user("aside", "t-3")], after="t-1")
+            await work.append("s", [user("on and on", "t-4")], after="t-2")
+            keys = [row[0] for row in await work.rows("SELECT id FROM turn ORDER BY id")]
+            found = await work.store.read(lambda db: load_evidence(db, keys, mask=False))
+    name = {"": ""} | {label_of(turn.namespace, turn.id): turn.id for turn in found}
+    after = {turn.id: name[turn.after or ""] for turn in found if turn.id != "t-tool"}
+    assert after == {"t-1": "", "t-2": "t-1", "t-3": "t-1", "t-4": "t-2"}
