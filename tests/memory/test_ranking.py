@@ -227,6 +227,18 @@ def test_a_turn_beside_a_match_is_no_hit_by_itself(tmp_path: Path) -> None:
     assert set(refs(index, "which lock has the bicycle?")) == {"s-0", "s-2", "s-3"}
 
 
+def test_a_word_that_most_documents_have_scores_low(tmp_path: Path) -> None:
+    """It tells nothing apart: every match is as good as any other."""
+    frequent = [("Dana", f"lesson number {word}") for word in "abcdefghij"]
+    index = index_of(tmp_path, *frequent, ("Dana", "my violin"))
+
+    def best(question: str) -> float:
+        ranked = lexical(index, query_of(question), Filters(), ("turn",))
+        return ranked[0].score
+
+    assert best("lesson") < best("violin") / 2
+
+
 WORDS = ["violin", "teacher", "Petrov", "lesson", "Porto", "red", "lock", "吉他", "上海", "?"]
 
 said = st.lists(
