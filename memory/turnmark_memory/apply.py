@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from turnmark_events.errors import NotFound, Refused, Stale
+from turnmark_memory.headings import fitting
 from turnmark_memory.labels import block_id_of
 from turnmark_memory.model import Add, Edit, Merge, Move, Pin, Retire, Revise, Split, Unpin
 from turnmark_memory.pins import is_pinned, pin, retarget, unpin
@@ -149,6 +150,7 @@ class _Work:
         name = self._fresh(number, 0)
         labels = self._labels(cites)
         topic = self._topic(path) or self._new(path, text)
+        heading = fitting(heading, topic.about, {block.section for block in topic.blocks()})
         self._set(path, add_block(topic, heading=heading, text=text, cites=labels, id=name), name)
         return name
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from turnmark_memory.headings import PEOPLE, PROJECTS, is_headed_in_chinese
 from turnmark_memory.model import Batch, Evidence
 from turnmark_memory.writers.cues import Kind
 from turnmark_memory.writers.dates import MONTHS, WEEKDAYS
@@ -24,19 +25,6 @@ _RECURRING = 2
 _FIRST_TURNS = 3
 # ... and comes back to it.
 _LEAST_THEME = 3
-
-_HEADINGS: Mapping[str, tuple[str, str]] = {
-    "who": ("About", "简介"),
-    "preference": ("Preferences", "偏好"),
-    "instruction": ("Instructions", "要求"),
-    "decision": ("Decisions", "决定"),
-    "plan": ("Plans", "计划"),
-    "fact": ("Facts", "情况"),
-}
-_PROJECT_HEADINGS: Mapping[str, tuple[str, str]] = {
-    "who": ("Overview", "概况"),
-    "instruction": ("Rules", "规则"),
-}
 
 _NAME = re.compile(
     r"(?<=[a-z0-9,] )[A-Z][A-Za-z0-9]{2,}|(?<=[\u3400-\u9fff])\s*[A-Z][A-Za-z0-9]{2,}"
@@ -147,8 +135,8 @@ class Filing:
         """Returns the heading for `kind` in the topic's one language."""
         if topic not in self._chinese:
             about = self._abouts.get(topic)
-            self._chinese[topic] = bool(_HAN.search(about)) if about else chinese
-        titles = _HEADINGS if topic.startswith("people/") else {**_HEADINGS, **_PROJECT_HEADINGS}
+            self._chinese[topic] = is_headed_in_chinese(about) if about else chinese
+        titles = PEOPLE if topic.startswith("people/") else PROJECTS
         return Place(topic, titles[kind][self._chinese[topic]])
 
     def _subject(self, turn: Evidence) -> str | None:

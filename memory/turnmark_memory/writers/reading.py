@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -23,6 +24,7 @@ _SHORT_HAN = 12
 # A relation before a name: "My sister Lena", “我女儿果果”.
 _LONGEST_RELATION = 16
 _LONGEST_HAN_RELATION = 6
+_INTRODUCES = re.compile(r"^(?:I['’]m|I am|My name is|我叫|我是)(?P<name>[^,，.。!！]+)[.。!！]*$")
 # A sentence that begins so points at the one before it.
 _LEANING = listed("it this that these those they he she so because its")
 
@@ -99,12 +101,14 @@ def _said_by(
     answered: set[int],
 ) -> Iterator[Said]:
     turn = turns[number]
-    last = _named_before(turns, number, met)
+    last, named_in = _named_before(turns, number, met)
     for one in statements_in(turn.text, in_project=bool(turn.project)):
         mentions = people.meet(one.text, chinese=one.chinese)
         meant = _meant(one, mentions, last)
-        last = [mention.name for mention in mentions] or ([] if relation_in(one.text) else last)
-        if one.place in answered:
+        cites = (turn.label, named_in.label) if meant and named_in else (turn.label,)
+        if mentions or relation_in(one.text):
+            last, named_in = [mention.name for mention in mentions], None
+        if one.place in answered or _only_introduces(one, turn):
             continue
         person = _subject(one, mentions, meant, turn)
         topic = filing.topic_of(
@@ -115,7 +119,7 @@ def _said_by(
             turn=turn,
             told=told(one, turn, meant=meant, named=named),
             place=filing.place(topic, one.kind, chinese=one.chinese),
-            cites=(turn.label,),
+            cites=cites,
             number=one.place,
             changes=one.changes and not one.restates,
             restates=one.restates,
@@ -124,10 +128,16 @@ def _said_by(
         )
 
 
+def _only_introduces(one: Statement, turn: Evidence) -> bool:
+    """Returns whether somebody says no more than the name that they are known by."""
+    said = _INTRODUCES.match(one.text)
+    return said is not None and said["name"].strip() == (turn.speaker_name or "")
+
+
 def _named_before(
     turns: Sequence[Evidence], number: int, met: Sequence[Sequence[Mention]]
-) -> list[str]:
-    """Returns whom the turns just before name: the nearest turn that names anybody."""
+) -> tuple[list[str], Evidence | None]:
+    """Returns whom the nearest turn before names that names anybody, and that turn."""
     me = turns[number]
     for back in range(number - 1, max(-1, number - 1 - _NAMED_BACK), -1):
         other = turns[back]
@@ -136,8 +146,8 @@ def _named_before(
         speaking = {me.speaker_name, other.speaker_name}
         names = [one.name for one in met[back] if one.name not in speaking]
         if names and not _is_called(names, turns, me):
-            return names
-    return []
+            return names, other
+    return [], None
 
 
 def _is_called(names: Sequence[str], turns: Sequence[Evidence], me: Evidence) -> bool:

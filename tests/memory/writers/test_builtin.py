@@ -44,6 +44,7 @@ async def test_writes_chinese_in_chinese() -> None:
 
 
 GOLDEN = (
+    (("Robin: Hi! I'm Robin. I run a kiosk in Bergen.",), ["Robin runs a kiosk in Bergen."]),
     (("Owen: My wife Dee teaches third grade.",), ["Owen's wife Dee teaches third grade."]),
     (("Owen: six years in Tucson is enough.",), ['Owen: "six years in Tucson is enough."']),
     (
@@ -386,33 +387,19 @@ def test_invents_no_word(said: list[tuple[str, str, str | None]]) -> None:
         for number, (role, text, name) in enumerate(said)
     ]
     by_label = {one.label: one for one in turns}
-    names = {
-        "robin",
-        "dana",
-        "lena",
-        "果果",
-        "用户",
-        "助手",
-        "团队",
-        "等人",
-        "已同意",
-        "要求",
-        "被问",
-        "答",
-        "的",
-    }
+    frame = ("用户", "助手", "团队", "等人", "已同意", "要求", "被问", "答", "的", "robin", "dana")
     for add in adds_of(batch(*turns)):
         cited = " ".join(by_label[label].text for label in add.cites).casefold()
         undated = re.sub(r"[(（][^()（）]*\d{4}[^()（）]*[)）]", " ", add.text.casefold())
         for word in re.findall(r"[a-z]+|\d+", undated):
             stem = re.sub(r"(?:ies|es|s)$", "", word)
-            assert stem in cited or word in FRAME or word in names or word in {"u", "17"}, (
+            assert stem in cited or word in FRAME or word in {"robin", "dana", "u", "17"}, (
                 word,
                 add.text,
             )
         for word in re.findall("[\u3400-\u9fff]+", undated):
             left = word
-            for name in (*names, "robin"):
+            for name in (*frame, *(one for one in ("李雷", "果果") if one in cited)):
                 left = left.replace(name, "我")
             for part in left.split("我"):
                 assert part in cited, (part, add.text)

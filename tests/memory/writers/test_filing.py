@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memory.writers.said import adds_of, batch, shown, talk, turn
+from turnmark_memory.headings import fitting
 from turnmark_memory.writers.filing import slug_of
 
 
@@ -111,3 +112,21 @@ def test_heads_a_new_topic_in_the_language_of_its_first_statement() -> None:
 def test_makes_a_name_a_file_name(name: str, slug: str) -> None:
     """Letters and digits of any script; no device of Windows."""
     assert slug_of(name) == slug
+
+
+@pytest.mark.parametrize(
+    ("heading", "about", "present", "fits"),
+    [
+        ("Facts", "项目：决定", {"决定"}, "情况"),
+        ("情况", "the project", set[str](), "Facts"),
+        ("Facts", "项目：决定", {"Facts"}, "Facts"),
+        ("Facts", "the project", set[str](), "Facts"),
+        ("Work", "项目：决定", set[str](), "Work"),
+        (None, "项目", set[str](), None),
+    ],
+)
+def test_fits_a_heading_to_its_topic(
+    heading: str | None, about: str, present: set[str | None], fits: str | None
+) -> None:
+    """Batches that begin one topic side by side head it in one language."""
+    assert fitting(heading, about, present) == fits
