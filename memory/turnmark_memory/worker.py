@@ -92,16 +92,22 @@ class Worker:
         """Runs until cancelled; started once it hears every event from then on."""
         with DeadlineTimer(lambda: datetime.now(UTC)) as timer:
             self._wake = timer
-            async with (
-                bus.subscribe(name="memory worker", types=["TipMoved", "TipIdle"]) as events,
-                anyio.create_task_group() as tasks,
-            ):
-                await self._note_everywhere()
-                self._rouse()
-                tasks.start_soon(self._plan, tasks)
-                task_status.started()
-                async for event in events:
-                    self.heard(event)
+            try:
+                await self._hear(bus, task_status)
+            finally:
+                self._wake = None  # a write under way may still tell of its events
+
+    async def _hear(self, bus: Bus, task_status: anyio.abc.TaskStatus[None]) -> None:
+        async with (
+            bus.subscribe(name="memory worker", types=["TipMoved", "TipIdle"]) as events,
+            anyio.create_task_group() as tasks,
+        ):
+            await self._note_everywhere()
+            self._rouse()
+            tasks.start_soon(self._plan, tasks)
+            task_status.started()
+            async for event in events:
+                self.heard(event)
 
     def heard(self, event: Event) -> None:
         """Notes where to look; an event is a hint and nothing more."""
