@@ -22,7 +22,8 @@ _LEAD_IN = (
     r"|ugh|phew|sorry|cheers|plus|first|next|finally|just|good news|bad news|small thing|quick one"
     r"|one (?:more )?thing|(?:and )?(?:like|as) i said|fyi|for the record|for reference"
     r"|just so you know|(?:and )?before i forget|change of plans?|for the future|guess what"
-    r"|to be honest|honestly|actually|correction|scratch that|(?:please )?(?:remember|note"
+    r"|to be honest|honestly|actually|of course|correction|scratch that|(?:please )?(?:remember"
+    r"|note"
     r"|keep in mind|bear in mind|be aware)(?: that)?|good (?:morning|evening)|back again"
     r"|(?:wow|thanks|thank you|thx|hey|hi|hello)(?:,? (?-i:[A-Z])\w+| there| all| again)?|@\w+"
 )
@@ -62,7 +63,8 @@ ENGLISH = Cues(
         r"^any (?:idea|chance|thoughts)",
     ),
     small_talk=_any(
-        r"^(?:(?:ok(?:ay)?|thanks?(?: you)?|thx|ty|a lot|so much|very much|great|cool|nice|sure|yes"
+        r"^(?:(?:ok(?:ay)?|thanks?(?: you)?|thx|ty|(?:with|by|for) me|a lot|so much|very much"
+        r"|great|cool|nice|sure|yes"
         r"|yeah|yep|no|nope|hi|hello|hey|there|good (?:morning|evening|night|job|work)|got it|i see"
         r"|sounds good|perfect|awesome|lol|haha|right|exactly|correct|fine|bye|see you|cheers|wow"
         r"|never ?mind|no problem|well done|please|again|for (?:that|the help|your help)|all"
@@ -108,7 +110,7 @@ ENGLISH = Cues(
         r"^(?:that|this|there|those|these)(?:'s|'re|'ll|'d|\b)"
         r"(?!.*(?:\bbecause\b|\d|(?-i:[A-Z])))",
         r"^(?:i|we) (?:am|are|do|did|will|can|have|was)[\s,.!]*$",
-        r"^(?:tell|show|give|help|let|send) (?:me|us)\b",
+        r"^(?:tell|show|give|help|let|send) (?:me|us)\b|^let's (?:hope|see)\b",
         r"^(?:thanks|thank) ",
     ),
     standing=_any(

@@ -22,7 +22,10 @@ from turnmark_memory.writers.statements import Statement
 # A block is one paragraph that a person reads at a glance.
 LONGEST_BLOCK = 600
 # "I am Robin" of Robin says nothing; what follows does.
-_INTRODUCTION = re.compile(r"^(我)(?:叫|是)[\u4e00-\u9fff]{2,3}[，,]\s*")
+_INTRODUCTION = re.compile(
+    r"^(我)(?:叫|是)(?P<han>[\u4e00-\u9fff]{2,3})[，,]\s*"
+    r"|^(?:I['’]m|I am|My name is) (?P<name>[A-Z][\w'’-]*(?: [A-Z][\w'’-]*)?)(?:, | and )(?=I\b)"
+)
 # Stands where words had to be cut to fit their block.
 _CUT = " …"
 
@@ -111,7 +114,9 @@ def _third(one: Statement, turn: Evidence, meant: Meant | None, *, named: bool) 
         return None
     name = speaker_of(turn, chinese=one.chinese)
     in_project = bool(turn.project)
-    text = _INTRODUCTION.sub(r"\1", text) if name in text else text
+    known = _INTRODUCTION.match(text)
+    if known is not None and (known["han"] or known["name"]) == turn.speaker_name:
+        text = f"{known[1] or ''}{text[known.end() :]}"
     if one.chinese:
         subject = meant is not None
         return chinese_voice.retold(text, name, in_project=in_project, has_subject=subject)

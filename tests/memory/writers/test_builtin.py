@@ -44,6 +44,8 @@ async def test_writes_chinese_in_chinese() -> None:
 
 
 GOLDEN = (
+    (("Rosa: I'm Rosa, I run the hall.",), ["Rosa runs the hall."]),
+    (("李雷: 我叫李雷，在上海做产品经理。",), ["李雷在上海做产品经理。"]),
     (("Robin: Hi! I'm Robin. I run a kiosk in Bergen.",), ["Robin runs a kiosk in Bergen."]),
     (("Owen: My wife Dee teaches third grade.",), ["Owen's wife Dee teaches third grade."]),
     (("Owen: six years in Tucson is enough.",), ['Owen: "six years in Tucson is enough."']),
