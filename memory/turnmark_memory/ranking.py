@@ -38,9 +38,6 @@ every third document. What shares only words that most documents have scores les
 MEANING_FLOOR = 0.5
 """Nearness in meaning from which a document that shares no word is an answer."""
 
-_RECENCY = 0.002
-"""What the newest candidate gets over the oldest: it decides between equals and nothing else."""
-
 
 class Ranked(msgspec.Struct, frozen=True, kw_only=True):
     """A candidate with its place value: `score`, from 0 to 1, is how likely it answers."""
@@ -99,13 +96,5 @@ def _likelihood(chosen: weights.Weights, one: Rated) -> float:
 
 
 def _ordered(ranked: Sequence[Ranked]) -> list[Ranked]:
-    if not ranked:
-        return []
-    newest = max(one.found.at_us for one in ranked)
-    oldest = min(one.found.at_us for one in ranked)
-    span = (newest - oldest) or 1
-
-    def place(one: Ranked) -> tuple[float, str]:
-        return -one.score - _RECENCY * (one.found.at_us - oldest) / span, one.found.ref
-
-    return sorted(ranked, key=place)
+    """Returns the candidates by score and, between equals, the newer one first."""
+    return sorted(ranked, key=lambda one: (-one.score, -one.found.at_us, one.found.ref))

@@ -215,7 +215,7 @@ class Recall:
             hits += [hit for one in candidates if (hit := _hit(one, places)) is not None]
             if len(collapsed(hits)) >= request.k:
                 break
-        best = collapsed(sorted(hits, key=lambda hit: (-hit.score, hit.ref)))[: request.k]
+        best = collapsed(sorted(hits, key=lambda hit: -hit.score))[: request.k]
         return sorted(best, key=lambda hit: hit.branch != "own")
 
     async def _places(
