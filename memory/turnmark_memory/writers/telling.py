@@ -61,7 +61,7 @@ def told(one: Statement, turn: Evidence, *, meant: Meant | None, named: bool) ->
     framed = _quoted(one, turn, meant)
     third = _third(one, turn, meant, named=named)
     if third is not None:
-        words = with_dates(_ended(third, chinese=one.chinese), turn.time)
+        words = _ended(third, chinese=one.chinese)
         if len(words) <= LONGEST_BLOCK:
             return Told(words=words, speaker="", chinese=one.chinese, said=framed)
     return framed
@@ -104,6 +104,8 @@ def _third(one: Statement, turn: Evidence, meant: Meant | None, *, named: bool) 
     text = plain(one.text)
     if text != one.text:
         return None
+    # Before names come in: “带上我爸” of 周敏 holds no 上周, “带上周敏的爸” would.
+    text = with_dates(text, turn.time)
     if meant is not None and meant.start == 0:
         voice = chinese_voice if one.chinese else english_voice
         text = voice.third_person(meant.name, text, meant.start, meant.end)

@@ -44,6 +44,7 @@ async def test_writes_chinese_in_chinese() -> None:
 
 
 GOLDEN = (
+    (("周敏: 我妈五一还来，这次带上我爸。",), ["周敏的妈五一还来，这次带上周敏的爸。"]),
     (("Rosa: I'm Rosa, I run the hall.",), ["Rosa runs the hall."]),
     (("李雷: 我叫李雷，在上海做产品经理。",), ["李雷在上海做产品经理。"]),
     (("Robin: Hi! I'm Robin. I run a kiosk in Bergen.",), ["Robin runs a kiosk in Bergen."]),
