@@ -134,7 +134,8 @@ def learn(given: Sequence[tuple[Example, float]]) -> tuple[Array, float]:
 
 def _softmax(sums: Array) -> Array:
     chances: Array = np.exp(sums - sums.max())
-    return chances / chances.sum()
+    chances /= chances.sum()
+    return chances
 
 
 def _calibrated(sums: Array, answers: Array) -> tuple[float, float]:

@@ -364,8 +364,9 @@ def test_rules_of_the_configuration_hold() -> None:
         wire.append("a", "I keep the key in the drawer.")
         wire.append("b", "I keep the key on the shelf.")
         wire.call("memory.flush")
-        hits = wire.call("memory.recall", query="where is the key?", session="a")["hits"]
-        assert {hit["session"] for hit in hits if hit["kind"] == "turn"} == {"a"}
+        asked = {"query": "where is the key?", "session": "a", "kinds": ["turn"]}
+        hits = wire.call("memory.recall", **asked)["hits"]
+        assert {hit["session"] for hit in hits} == {"a"}
         asked = {"query": "where is the key?", "core": False}
         assert "shelf" in wire.call("memory.context", **asked, session="hidden")["text"]
         kept = wire.call("memory.context", **asked, session="a")["text"]
