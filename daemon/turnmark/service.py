@@ -203,6 +203,7 @@ async def _open_memory(
         count=counter.count,
         counter=counter.name,
         tidier=models.tidy,
+        selector=models.select,
         embedder=find_embedder(config.recall.embedder),
     )
     try:

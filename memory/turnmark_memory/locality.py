@@ -6,10 +6,11 @@ over from another one are not: they were said where nothing kept them in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import apsw
 
+from turnmark_memory.index import Index
 from turnmark_memory.writers.writer import Writer
 from turnmark_session_store.queries import rows_of
 
@@ -38,3 +39,26 @@ def local_sessions(db: apsw.Connection) -> frozenset[str]:
     return frozenset(
         name for (name,) in rows_of(db, "SELECT name FROM session WHERE memory = 'local'", ())
     )
+
+
+def rests_on(index: Index, labels: Iterable[str], sessions: Collection[str]) -> bool:
+    """Tells whether any of the turns with `labels` was said in one of `sessions`."""
+    turns = (index.turn(label) for label in labels)
+    return any(turn is not None and turn.session in sessions for turn in turns)
+
+
+def open_topics(
+    index: Index, topics: Iterable[tuple[str, str]], sessions: Collection[str]
+) -> list[tuple[str, str]]:
+    """Returns the topics, each with what it is about, but those that hold only `sessions`' words.
+
+    The very name of such a topic may be theirs.
+    """
+    return [(topic, about) for topic, about in topics if not _holds_only(index, topic, sessions)]
+
+
+def _holds_only(index: Index, topic: str, sessions: Collection[str]) -> bool:
+    if not sessions:
+        return False
+    cited = [block.cites for block in index.blocks_of(topic) if block.cites]
+    return bool(cited) and all(rests_on(index, cites, sessions) for cites in cited)

@@ -33,7 +33,7 @@ from turnmark_memory.forgetting import ForgetPlan, Forgetting, Forgot
 from turnmark_memory.index import Index
 from turnmark_memory.index_file import DamagedIndex
 from turnmark_memory.install import CORE_PAGE, Installer
-from turnmark_memory.locality import BUILTIN
+from turnmark_memory.locality import BUILTIN, local_sessions, open_topics
 from turnmark_memory.models.model import Model
 from turnmark_memory.night import NightClock, next_due
 from turnmark_memory.night_work import NightWork
@@ -60,6 +60,7 @@ from turnmark_memory.requests import (
     UndoRequest,
 )
 from turnmark_memory.revision_listing import RevisionList, list_revisions
+from turnmark_memory.selecting import Selecting, Topics
 from turnmark_memory.shelf import Shelf
 from turnmark_memory.showing import Shown, show
 from turnmark_memory.taking_back import TakingBack
@@ -125,7 +126,9 @@ class Memory:
         settings: MemorySettings,
         count: Callable[[str], int],
         counter: str,
+        *,
         tidier: Model | None = None,
+        selector: Model | None = None,
         embedder: Embedder | None = None,
     ) -> None:
         self._store = store
@@ -152,12 +155,14 @@ class Memory:
             trigger_tokens=settings.trigger_tokens,
             spares_local=asking.keeps_apart,
         )
+        self._selector = selector
         self._meaning = Meaning(shelf.index, shelf.vectors, embedder)
         self._recall = Recall(
             shelf.index,
             StoreRelations(store),
             count,
             dense=None if embedder is None else self._meaning,
+            selecting=None if selector is None else Selecting(selector, hide=self._open_topics),
         )
         self._uses = Uses(shelf.workspace.tree)
         self._context = Context(self._recall, self._read_core, count, self._uses.note)
@@ -197,6 +202,7 @@ class Memory:
         count: Callable[[str], int],
         counter: str,
         tidier: Model | None = None,
+        selector: Model | None = None,
         embedder: Embedder | None = None,
     ) -> Memory:
         """Returns the memory of the workspace at `root`, whole and trusted.
@@ -213,7 +219,18 @@ class Memory:
         try:
             name = str(shelf.workspace.id)
             key = await store.write(lambda tx: workspace_key(tx, name))
-            memory = cls(store, shelf, key, writer, settings, count, counter, tidier, embedder)
+            memory = cls(
+                store,
+                shelf,
+                key,
+                writer,
+                settings,
+                count,
+                counter,
+                tidier=tidier,
+                selector=selector,
+                embedder=embedder,
+            )
             await memory._take_up()
         except BaseException:
             _close_shelf(shelf)
@@ -331,8 +348,25 @@ class Memory:
         return str(self._shelf.workspace.id)
 
     async def recall(self, asked: RecallRequest) -> RecallAnswer:
-        """Returns what memory holds about a query; see `recall.Recall`."""
+        """Returns what memory holds about a query; see `recall.Recall`.
+
+        A question from a local session is not put to a model elsewhere: words answer it.
+        """
+        if asked.mode == "select" and await self._is_kept_from_selector(asked.session):
+            asked = msgspec.structs.replace(asked, mode="hybrid")
         return await self._over_index(lambda: self._recall.recall(asked))
+
+    async def _is_kept_from_selector(self, session: str | None) -> bool:
+        if session is None or self._selector is None or self._selector.is_local:
+            return False
+        return session in await self._store.read(local_sessions)
+
+    async def _open_topics(self, topics: Topics) -> Topics:
+        """Returns the topics but those that hold only what local sessions said."""
+        kept_in = await self._store.read(local_sessions)
+        return await anyio.to_thread.run_sync(
+            lambda: open_topics(self._shelf.index, topics, kept_in)
+        )
 
     async def context(self, asked: ContextRequest) -> ContextAnswer:
         """Returns the text to put before an agent; see `context.Context`."""

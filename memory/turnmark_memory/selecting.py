@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import anyio
@@ -35,6 +35,12 @@ _SCHEMA: dict[str, Any] = {
 }
 
 
+Topics = Sequence[tuple[str, str]]
+"""Paths, each with what the topic is about."""
+
+Hide = Callable[[Topics], Awaitable[Topics]]
+
+
 class _Chosen(msgspec.Struct, frozen=True):
     topics: list[str]
 
@@ -42,16 +48,26 @@ class _Chosen(msgspec.Struct, frozen=True):
 class Selecting:
     """Asks a model; what it says of topics that there are not, counts for nothing."""
 
-    def __init__(self, model: Model, *, deadline_seconds: float = _DEADLINE_SECONDS) -> None:
+    def __init__(
+        self,
+        model: Model,
+        *,
+        hide: Hide | None = None,
+        deadline_seconds: float = _DEADLINE_SECONDS,
+    ) -> None:
+        """`hide` leaves out what a model may not see that is not on this machine."""
         self._model = model
+        self._hide = None if model.is_local else hide
         self._deadline_seconds = deadline_seconds
 
-    async def choose(self, query: str, topics: Sequence[tuple[str, str]]) -> list[str] | None:
+    async def choose(self, query: str, topics: Topics) -> list[str] | None:
         """Returns the chosen of `topics`, each a path with what it is about, best first.
 
         None if there is no answer: too late, none of JSON, or the model can't be asked. An empty
         list is an answer. Never raises one of our errors.
         """
+        if self._hide is not None:
+            topics = await self._hide(topics)
         if not topics:
             return []
         question = Question(

@@ -8,10 +8,11 @@ not shown either: they would be taken for what memory holds already.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from turnmark_memory.index_schema import Filters
 from turnmark_memory.labels import label_of
+from turnmark_memory.locality import open_topics, rests_on
 from turnmark_memory.model import Batch, Evidence
 from turnmark_memory.relations import TurnRef
 from turnmark_memory.search_text import query_of
@@ -75,20 +76,9 @@ class Surroundings:
         return [name for name, block in blocks if block and block.superseded_by is None]
 
     def _topics(self, kept_in: Collection[str]) -> list[tuple[str, str]]:
-        abouts = self._shelf.index.abouts(_SHOWN_TOPICS)
-        if not kept_in:
-            return abouts
-        return [(topic, about) for topic, about in abouts if not self._holds_only(topic, kept_in)]
-
-    def _holds_only(self, topic: str, kept_in: Collection[str]) -> bool:
-        """Tells whether all that a topic holds is from `kept_in`: its very name may be theirs."""
-        blocks = self._shelf.index.blocks_of(topic)
-        cited = [block for block in blocks if block.cites]
-        return bool(cited) and all(self._is_from(block.cites, kept_in) for block in cited)
+        index = self._shelf.index
+        return open_topics(index, index.abouts(_SHOWN_TOPICS), kept_in)
 
     def _rests_on(self, block: str, sessions: Collection[str]) -> bool:
-        return bool(sessions) and self._is_from(self._shelf.index.cites(block), sessions)
-
-    def _is_from(self, labels: Iterable[str], sessions: Collection[str]) -> bool:
-        turns = (self._shelf.index.turn(label) for label in labels)
-        return any(turn is not None and turn.session in sessions for turn in turns)
+        index = self._shelf.index
+        return bool(sessions) and rests_on(index, index.cites(block), sessions)

@@ -141,6 +141,7 @@ class AtWork:
         idle_ms: int = LONG_MS,
         first_backoff_ms: int | None = None,
         tidier: Model | None = None,
+        selector: Model | None = None,
         deliver: Callable[[Sequence[Event]], Sequence[Event]] | None = None,
     ) -> None:
         self.place = place
@@ -150,6 +151,7 @@ class AtWork:
             trigger_tokens=trigger_tokens, core_tokens=core_tokens, nightly=None
         )
         self.tidier = tidier
+        self.selector = selector
         self.idle_ms = idle_ms
         self.first_backoff_ms = first_backoff_ms
         self.deliver = deliver
@@ -181,6 +183,7 @@ class AtWork:
                 count=tokens,
                 counter="words",
                 tidier=self.tidier,
+                selector=self.selector,
             )
         except BaseException:
             await self._stack.aclose()

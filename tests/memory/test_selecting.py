@@ -8,13 +8,17 @@ from pathlib import Path
 import anyio
 import pytest
 
+from memory.at_work import at_work, keep, user
 from memory.indexed import block
 from memory.test_recall import Told, ask, refs, words
 from turnmark_memory.index import Index
+from turnmark_memory.model import Edits
 from turnmark_memory.models.model import Question, Reply
 from turnmark_memory.recall import Recall
+from turnmark_memory.requests import RecallRequest
 from turnmark_memory.selecting import Selecting
 from turnmark_memory.writers.writer import WriterFailed
+from turnmark_session_store.requests import OpenSession
 
 
 class Says:
@@ -102,3 +106,34 @@ async def test_without_an_answer_the_ordinary_hits_are_shown(
     """One that is late, is no JSON, or can't be had."""
     recall = recall_by(index, Says(answer), seconds)
     assert refs(await ask(recall, "who leads billing", mode="select")) == ["b-1"]
+
+
+class Far(Says):
+    """A model somewhere else."""
+
+    is_local = False
+
+
+@pytest.mark.anyio
+async def test_what_local_sessions_said_goes_to_no_model_elsewhere() -> None:
+    """Neither a topic that they alone made, nor their own question; a model here sees both."""
+    for model, seen in (
+        (Far(picks()), ["projects/open"]),
+        (Says(picks()), ["projects/open", "projects/secret"]),
+    ):
+        async with at_work(selector=model) as work:
+            work.scribe.answer = lambda batch: Edits(
+                edits=tuple(keep(turn, f"projects/{turn.session}") for turn in batch.turns)
+            )
+            await work.store.open_session(OpenSession(session="secret", memory="local"))
+            for session in ("open", "secret"):
+                await work.append(session, [user(f"Dana leads {session} things.")])
+            await work.flush()
+            asked = RecallRequest(query="who leads?", mode="select")
+            assert (await work.memory.recall(asked)).hits == ()
+            lines = [json.loads(line) for line in model.asked[0].material.splitlines()]
+            shown = [line["topic"] for line in lines if "topic" in line]
+            assert [topic for topic in shown if topic != "core"] == seen
+            inside = RecallRequest(query="who leads?", mode="select", session="secret")
+            await work.memory.recall(inside)
+            assert len(model.asked) == (1 if isinstance(model, Far) else 2)
