@@ -48,7 +48,7 @@ AFTER_ALL = ("core.rendered=kill@2", "core.replaced=kill@2")
 COMMITS = tuple(
     f"store.{place}=kill@{visit}"
     for place in ("before_commit", "after_commit")
-    for visit in (10, 13)
+    for visit in (13, 15)
 )
 """More than a start commits by itself, fewer than with what is said and written after it."""
 

@@ -138,8 +138,9 @@ def test_edits_made_while_it_was_down_are_on_the_core_page_when_it_is_ready() ->
         assert page.count("Answer in Polish.") == 1
         assert "用中文回答。" not in page
         with place.connect_sync() as memory:
-            memory.call("memory.organize")
-        assert (place.workspace / "core.md").read_text(encoding="utf-8") == page
+            memory.call("memory.organize")  # it may arrange what is below the line anew
+        again = (place.workspace / "core.md").read_text(encoding="utf-8")
+        assert sorted(again.splitlines()) == sorted(page.splitlines())
 
 
 def test_core_page_keeps_its_budget_to_the_token_and_says_what_it_left_out() -> None:
