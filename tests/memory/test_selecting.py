@@ -116,10 +116,13 @@ class Far(Says):
 
 @pytest.mark.anyio
 async def test_what_local_sessions_said_goes_to_no_model_elsewhere() -> None:
-    """Neither a topic that they alone made, nor their own question; a model here sees both."""
+    """Neither a topic that they alone made, nor their own question; a model here sees both.
+
+    The built-in writer wrote what the local session said.
+    """
     for model, seen in (
         (Far(picks()), ["projects/open"]),
-        (Says(picks()), ["projects/open", "projects/secret"]),
+        (Says(picks()), ["people/dana", "projects/open"]),
     ):
         async with at_work(selector=model) as work:
             work.scribe.answer = lambda batch: Edits(
