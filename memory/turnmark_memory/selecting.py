@@ -9,7 +9,9 @@ import anyio
 import msgspec
 import structlog
 
+from turnmark_memory.models.answer_object import BadAnswer, answer_object
 from turnmark_memory.models.model import Model, Question
+from turnmark_memory.writers.json_line import json_line
 from turnmark_memory.writers.writer import WriterFailed
 
 log = structlog.get_logger(__name__)
@@ -80,8 +82,8 @@ class Selecting:
         try:
             with anyio.fail_after(self._deadline_seconds):
                 reply = await self._model.ask(question)
-            chosen = msgspec.json.decode(_without_fence(reply.text), type=_Chosen).topics
-        except (TimeoutError, WriterFailed, msgspec.MsgspecError) as error:
+            chosen = msgspec.convert(answer_object(reply.text), _Chosen).topics
+        except (TimeoutError, WriterFailed, BadAnswer, msgspec.ValidationError) as error:
             # The ordinary hits answer instead.
             log.debug("selection_missed", model=self._model.name, reason=type(error).__name__)
             return None
@@ -89,13 +91,6 @@ class Selecting:
         return [path for path in dict.fromkeys(chosen) if path in known][:_MOST_CHOSEN]
 
 
-def _material(query: str, topics: Sequence[tuple[str, str]]) -> str:
-    lines = [msgspec.json.encode({"question": query})]
-    lines += [msgspec.json.encode({"topic": path, "about": about}) for path, about in topics]
-    return b"\n".join(lines).decode("utf-8", "replace")
-
-
-def _without_fence(text: str) -> str:
-    """Returns the object in an answer that wraps it in words or in a fence."""
-    first, last = text.find("{"), text.rfind("}")
-    return text[first : last + 1] if 0 <= first < last else text
+def _material(query: str, topics: Topics) -> str:
+    lines = [{"question": query}, *({"topic": path, "about": about} for path, about in topics)]
+    return "\n".join(map(json_line, lines))

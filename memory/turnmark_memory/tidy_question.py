@@ -6,15 +6,16 @@ text can pose as another block or as an instruction.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
 from turnmark_memory.model import Edit, Merge, Move, Retire, Split
+from turnmark_memory.models.answer_object import BadAnswer, answer_object
 from turnmark_memory.models.model import Question
 from turnmark_memory.windows import Window
+from turnmark_memory.writers.json_line import json_line
 from turnmark_memory.writers.writer import WriterFailed
 
 ABOUT_LIMIT_CHARACTERS: Final = 200
@@ -46,8 +47,8 @@ paragraph, in the language of the blocks, without ids and footnotes. Add nothing
 
 _ABOUT: Final = """\
 `about` is one line of at most 200 characters that says what the topic is about, so that a reader
-can choose topics by it. It is now: {about}
-Leave `about` out if that still fits.
+can choose topics by it. What it is now stands beside the topic. Leave `about` out if that still
+fits.
 """
 
 _TEXT: Final = {"type": "string"}
@@ -124,20 +125,20 @@ class _Answer(msgspec.Struct, frozen=True, kw_only=True):
 def question_of(window: Window) -> Question:
     """Returns the question about a window."""
     asks_about = window.is_first and window.about is not None
-    about = _ABOUT.format(about=json.dumps(window.about, ensure_ascii=False)) if asks_about else ""
+    topic = {"topic": window.topic} | ({"about": window.about} if asks_about else {})
     return Question(
-        instructions=f"{_INSTRUCTIONS}{about}",
-        material=f"{_json({'topic': window.topic})}\n" + "".join(_lines(window)),
+        instructions=_INSTRUCTIONS + (_ABOUT if asks_about else ""),
+        material="".join(f"{json_line(facts)}\n" for facts in (topic, *_facts(window))),
         schema_name="tidy",
         schema=_SCHEMA,
         max_answer_tokens=_ANSWER_TOKENS,
     )
 
 
-def _lines(window: Window) -> Iterable[str]:
+def _facts(window: Window) -> Iterable[dict[str, Any]]:
     for block in window.blocks:
         shown, grounds = block.shown, block.grounds
-        facts = {
+        yield {
             "block": shown.block,
             "heading": shown.heading,
             "text": shown.text,
@@ -145,11 +146,6 @@ def _lines(window: Window) -> Iterable[str]:
             "said_by": sorted(grounds.speakers),
             "latest": None if grounds.latest is None else grounds.latest.date().isoformat(),
         }
-        yield f"{_json(facts)}\n"
-
-
-def _json(facts: dict[str, Any]) -> str:
-    return json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
 
 
 def read_answer(text: str) -> Answered:
@@ -159,8 +155,8 @@ def read_answer(text: str) -> Answered:
         WriterFailed: if they hold no answer: that is a failure, not "nothing to do" (law 16).
     """
     try:
-        found = msgspec.convert(_object_in(text), _Answer)
-    except (msgspec.ValidationError, ValueError, RecursionError) as error:
+        found = msgspec.convert(answer_object(text), _Answer)
+    except (msgspec.ValidationError, BadAnswer) as error:
         raise WriterFailed("malformed") from error
     if len(found.edits) > _EDITS_LIMIT:
         raise WriterFailed("malformed")
@@ -172,15 +168,3 @@ def read_answer(text: str) -> Answered:
         except msgspec.ValidationError:
             unread.append(place)
     return Answered(edits=tuple(edits), about=found.about, unread=tuple(unread))
-
-
-def _object_in(text: str) -> Any:
-    """Returns the JSON object in `text`, which may stand between words or in a fence.
-
-    Raises:
-        ValueError: if there is none, or it is cut short.
-    """
-    start, end = text.find("{"), text.rfind("}")
-    if start < 0 or end < start:
-        raise ValueError("no object")
-    return json.loads(text[start : end + 1])
