@@ -71,7 +71,7 @@ class Index:
 
     def __init__(self, path: Path) -> None:
         self._file = IndexFile(path)
-        self._frequencies = Frequencies()
+        self._frequencies = _no_frequencies()
         self._sizes: dict[Kind, tuple[int, int]] = {}
 
     @classmethod
@@ -170,7 +170,7 @@ class Index:
             for topic in topics:
                 put_topic(db, topic)
             _stamp(db, revision)
-        self._frequencies = Frequencies()
+        self._frequencies = _no_frequencies()
         log.info("index_rebuilt", revision=revision, turns=self.size("turn"))
 
     def turn(self, label: str) -> TurnDoc | None:
@@ -369,9 +369,9 @@ class Index:
 
     def frequencies(self, kind: Kind, terms: Iterable[str]) -> dict[str, int]:
         """Returns in how many documents each of `terms` stands; large ones are not quite fresh."""
-        size = self.size(kind)
+        size, writes = self.size(kind), self._file.writes
         with self._file.reading() as db:
-            return self._frequencies.of(db, kind, size, terms)
+            return self._frequencies[kind].of(db, kind, terms, size=size, writes=writes)
 
     def size(self, kind: Kind) -> int:
         """Returns the number of documents of a kind; counted once after each write."""
@@ -413,6 +413,10 @@ class Index:
     def _all(self, sql: str, *bound: object) -> list[Row]:
         with self._file.reading() as db:
             return list(db.execute(sql, bound).fetchall())
+
+
+def _no_frequencies() -> dict[Kind, Frequencies]:
+    return {"turn": Frequencies(), "block": Frequencies()}
 
 
 _LEARNT = "block, topic, text, learnt_us, superseded_by"

@@ -198,9 +198,9 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
     """What hits must satisfy; None does not filter.
 
     `since_us` is inclusive, `until_us` exclusive, in microseconds since 1970. `speaker` is an id,
-    a name or (where a turn has neither) a role, folded. `topic` is a path or a folder,
-    folded. A block satisfies `since_us`, `until_us`, `speaker` and `project` if one and the same turn
-    that it cites does; a turn satisfies `topic` if a block there cites it.
+    a name or (where a turn has neither) a role, folded. `topic` is a path or a folder, folded.
+    A block satisfies `since_us`, `until_us`, `speaker` and `project` if one and the same turn that
+    it cites does; a turn satisfies `topic` if a block there cites it.
     """
 
     since_us: int | None = None
@@ -211,7 +211,7 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
     history: bool = False
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class Found(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One candidate of a search: `score` is BM25, larger is better, 0 for a neighbour.
 
     `ref` is a label or a block id, `terms` the document's terms between blanks. `session` is a

@@ -19,10 +19,10 @@ documents share tells them apart least. Source: benchmarks/recall_scale.py."""
 _MOST_TERMS = 48
 """Terms looked for in one search, the rarest first; a long question has more than it needs."""
 
-_REMEMBERED_FROM = 200
-"""Frequencies from here on are remembered: to count one walks the list of its documents, and off
-by a few it still says the same. Small ones are counted each time, because a word that came in
-just now must be found."""
+_FREQUENT = 200
+"""Frequencies from here on outlast a write: to count one walks the list of its documents, and off
+by a few it still says the same. Smaller ones are counted anew after each write, because a word
+that came in just now must be found."""
 
 _REMEMBERED_FREQUENCIES = 50_000
 _STALE_GROWTH = 1.1
@@ -31,7 +31,8 @@ _STALE_GROWTH = 1.1
 _TURN_FOUND = """turn.row, label, {score}, turn.terms, at_us, session, speaker_terms, role,
     traits"""
 _BLOCK_FOUND = """block.row, block, {score}, block.terms, block.topic,
-    coalesce((SELECT max(at_us) FROM cite JOIN turn USING (label) WHERE cite.row = block.row),
+    coalesce(learnt_us,
+             (SELECT max(at_us) FROM cite JOIN turn USING (label) WHERE cite.row = block.row),
              updated_us, 0)"""
 
 # CROSS JOIN: the words come first, whatever the planner believes about a condition.
@@ -83,22 +84,35 @@ _TOPIC = "substr(fold(block.topic) || '/', 1, length(:topic) + 1) = :topic || '/
 
 
 class Frequencies:
-    """In how many documents terms stand, remembered where counting is slow."""
+    """In how many documents of one kind terms stand, remembered until a write may change it."""
 
     def __init__(self) -> None:
-        self._known: dict[Kind, dict[str, int]] = {"turn": {}, "block": {}}
-        self._size_then: dict[Kind, int] = {"turn": 0, "block": 0}
+        self._frequent: dict[str, int] = {}
+        self._size_then = 0
+        self._rare: tuple[int, dict[str, int]] = (-1, {})  # after how many writes
 
-    def of(self, db: Database, kind: Kind, size: int, terms: Iterable[str]) -> dict[str, int]:
-        """Returns the frequency of each of `terms` among the `size` documents of `kind`."""
-        then = self._size_then[kind]
-        known = self._known[kind]
-        if not then / _STALE_GROWTH <= size <= then * _STALE_GROWTH or (
-            len(known) > _REMEMBERED_FREQUENCIES
-        ):
-            known = self._known[kind] = {}
-            self._size_then[kind] = size
-        return {term: known.get(term) or _count(db, kind, term, known) for term in terms}
+    def of(
+        self, db: Database, kind: Kind, terms: Iterable[str], *, size: int, writes: int
+    ) -> dict[str, int]:
+        """Returns the frequency of each of `terms`, after `writes` writes, of `size` documents."""
+        frequent, (counted, rare) = self._frequent, self._rare
+        grown = not self._size_then / _STALE_GROWTH <= size <= self._size_then * _STALE_GROWTH
+        if grown or len(frequent) > _REMEMBERED_FREQUENCIES:
+            frequent = self._frequent = {}
+            self._size_then = size
+        if counted != writes or len(rare) > _REMEMBERED_FREQUENCIES:
+            rare = {}
+            self._rare = writes, rare
+        found: dict[str, int] = {}
+        for term in terms:
+            count = frequent.get(term)
+            if count is None:
+                count = rare.get(term)
+            if count is None:
+                count = _count(db, kind, term)
+                (frequent if count >= _FREQUENT else rare)[term] = count
+            found[term] = count
+        return found
 
 
 def affordable(frequencies: Mapping[str, int]) -> tuple[list[str], list[str]]:
@@ -164,12 +178,9 @@ def neighbours(db: Database, rows: Iterable[int], step: int, filters: Filters) -
     return {row[0]: _found_turn(row[1:]) for row in db.execute(sql, bound).fetchall()}
 
 
-def _count(db: Database, kind: Kind, term: str, known: dict[str, int]) -> int:
+def _count(db: Database, kind: Kind, term: str) -> int:
     found = db.execute(f"SELECT doc FROM {kind}_vocabulary WHERE term = ?", (term,)).fetchone()
-    count = int(found[0]) if found else 0
-    if count >= _REMEMBERED_FROM:
-        known[term] = count
-    return count
+    return int(found[0]) if found else 0
 
 
 def _bindings(filters: Filters) -> dict[str, str | int]:
