@@ -33,7 +33,7 @@ _MOST_UNITS = 10
 """Units that can be asked for at once: a long question is answered by what covers a part of it."""
 
 
-class Match(msgspec.Struct, frozen=True):
+class Match(msgspec.Struct, frozen=True, gc=False):
     """What a document has of a question.
 
     `bits` has a bit for each unit, and `_PART` further up one for each that it has in part: what
@@ -75,6 +75,7 @@ class Matching:
         self._total = _most(self._weights)
         self._topical_total = _most(self._topical_weights)
         self._shares: dict[int, float] = {}
+        self._coverages: dict[int, float] = {}
         self._matches: dict[str, Match] = {}
 
     def match(self, terms: str) -> Match:
@@ -110,7 +111,10 @@ class Matching:
 
     def coverage(self, bits: int) -> float:
         """Returns the share of the whole question, names of speakers included, 0 to 1."""
-        return _share(bits, self._weights, self._total)
+        found = self._coverages.get(bits)
+        if found is None:
+            found = self._coverages[bits] = _share(bits, self._weights, self._total)
+        return found
 
 
 def _share(bits: int, weights: Sequence[float], total: float) -> float:

@@ -16,7 +16,7 @@ import msgspec
 from turnmark_memory import weights
 from turnmark_memory.candidates import Candidates
 from turnmark_memory.dense import DocRef
-from turnmark_memory.features import Rated, rate
+from turnmark_memory.features import Ratings, Seen
 from turnmark_memory.index_schema import Found, Kind
 from turnmark_memory.search_text import Query
 
@@ -59,21 +59,25 @@ def rank(
 
     Without a floor all are, for candidates that were chosen on other grounds.
     """
-    rated = rate(asked, candidates, nearness)
+    ratings = Ratings(asked, candidates, nearness)
+    seen = ratings.seen()
     near = nearness or {}
-    covered = [candidates.matching.coverage(one.match.bits) for one in rated]
+    covered = [candidates.matching.coverage(one.match.bits) for one in seen]
     best = max(covered, default=0.0)
-    nearest = max((near.get((one.kind, one.found.ref), 0.0) for one in rated), default=0.0)
+    nearest = max((near.get((one.kind, one.found.ref), 0.0) for one in seen), default=0.0)
     if floored and best < FLOOR and (nearest < MEANING_FLOOR or not near):
         return []
     chosen = weights.WITH_MEANING if near else weights.BY_WORDS
-    telling = 1.0 if near else min(max(map(_rarity, rated), default=0.0) / _TELLING, 1.0)
+    telling = 1.0 if near else min(max(map(_rarity, seen), default=0.0) / _TELLING, 1.0)
     least = HIT_SHARE * max(best, FLOOR)
     ranked = [
         Ranked(
-            kind=one.kind, found=one.found, score=telling * _likelihood(chosen, one), coverage=share
+            kind=one.kind,
+            found=one.found,
+            score=telling * _likelihood(chosen, ratings.values(one)),
+            coverage=share,
         )
-        for one, share in zip(rated, covered, strict=True)
+        for one, share in zip(seen, covered, strict=True)
         if not floored
         or max(share, _coverage_of_question(one, candidates)) >= least
         or near.get((one.kind, one.found.ref), 0.0) >= MEANING_FLOOR
@@ -81,17 +85,17 @@ def rank(
     return _ordered(ranked)
 
 
-def _coverage_of_question(one: Rated, candidates: Candidates) -> float:
+def _coverage_of_question(one: Seen, candidates: Candidates) -> float:
     """Returns how much of what was asked the question that a turn answers spoke about."""
     return candidates.matching.coverage(one.question_bits) if one.question_bits else 0.0
 
 
-def _rarity(one: Rated) -> float:
+def _rarity(one: Seen) -> float:
     return sum(weight for weight, _ in one.match.times)
 
 
-def _likelihood(chosen: weights.Weights, one: Rated) -> float:
-    speaks_for = sum(map(mul, chosen.values, one.values)) + chosen.bias
+def _likelihood(chosen: weights.Weights, values: Sequence[float]) -> float:
+    speaks_for = sum(map(mul, chosen.values, values)) + chosen.bias
     return 1.0 / (1.0 + exp(-speaks_for))
 
 
