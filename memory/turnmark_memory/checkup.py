@@ -388,7 +388,7 @@ def lost_blocks(db: apsw.Connection, seen: Looked) -> dict[int, list[str]]:
     One that the index still has was taken out by hand since the daemon last looked: that is the
     person's word, and the daemon's to follow.
     """
-    there = _indexed_blocks(seen.root) | {
+    there = _indexed_blocks(seen.root).keys() | {
         name
         for found in seen.topics.values()
         for block in found.blocks()
@@ -415,13 +415,24 @@ def lost_blocks(db: apsw.Connection, seen: Looked) -> dict[int, list[str]]:
 
 
 def rendered_core(seen: Looked, *, core_tokens: int, count: Callable[[str], int]) -> bytes:
-    """Returns the bytes that `core.md` should have."""
+    """Returns the bytes that `core.md` should have.
+
+    A paragraph whose id waits to be written to a person's file is found by its words.
+    """
     path = seen.root / TOPICS / f"{CORE}.md"
     source = path.read_bytes() if path.exists() else b""
+    waiting = _indexed_blocks(seen.root)
 
     def load(topic: str, block: str) -> Block | None:
         found = seen.topics.get(topic)
-        return None if found is None else found.block(block)
+        if found is None:
+            return None
+        nameless = (
+            one
+            for one in found.blocks()
+            if one.id is None and waiting.get(block) == (topic, one.text)
+        )
+        return found.block(block) or next(nameless, None)
 
     return render_core(source, load, core_tokens, count).text.encode()
 
@@ -500,12 +511,13 @@ def indexed(root: Path) -> Indexed | None:
     )
 
 
-def _indexed_blocks(root: Path) -> set[str]:
+def _indexed_blocks(root: Path) -> dict[str, tuple[str, str]]:
+    """Returns topic and words of each block in the index, none where it can't be read."""
     try:
         found = indexed(root)
     except apsw.Error:
-        return set()
-    return set() if found is None else set(found.blocks)
+        return {}
+    return {} if found is None else found.blocks
 
 
 def _ok(check: str, text: str) -> Finding:

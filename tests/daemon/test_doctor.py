@@ -400,6 +400,24 @@ def test_does_not_repair_beside_a_daemon() -> None:
         assert not is_held(place.state / "lock")
 
 
+def test_knows_a_paragraph_that_has_no_id_yet() -> None:
+    """What a person writes by hand stands on the core page before its file says its id."""
+    with daemon_place(idle_minutes=60) as place:
+        place.start()
+        with place.connect_sync() as memory:
+            memory.remember("Robin drinks tea.", topic="people/robin")
+            path = place.workspace / "topics/people/robin.md"
+            path.write_text(path.read_text().replace("# Robin\n", "# Robin\n\n王芳养猫。\n"))
+            ends = time.monotonic() + SECONDS
+            while "王芳养猫" not in memory.core()["text"] and time.monotonic() < ends:
+                time.sleep(0.05)
+        assert "王芳养猫" in (place.workspace / "core.md").read_text()
+        found = [one for one in look(place.root) if one.level != "ok"]
+        assert "^b-" not in path.read_text().partition("养猫。")[2].partition("\n")[0]
+        place.stop()
+    assert found == []
+
+
 def test_looks_at_a_place_where_nothing_ran(tmp_path: Path) -> None:
     """Without a store there is nothing to prove, which is no fault; nothing is made."""
     done = run(tmp_path)
