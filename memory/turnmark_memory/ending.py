@@ -112,7 +112,7 @@ class Endings:
             session=planned.live.session_name,
             turns=len(planned.turns),
             parked=parked,
-            reason=outcome.reason,
+            reason=_for_the_log(outcome),
         )
         return parked
 
@@ -144,3 +144,10 @@ class Endings:
 def _release_all(tx: Transaction, batches: list[int]) -> None:
     for batch in batches:
         release(tx, batch)
+
+
+def _for_the_log(outcome: Outcome) -> str | None:
+    """Returns why a batch failed; what is said of an answer may quote it, and a log must not."""
+    if outcome.counts and not outcome.silent:
+        return "its answer can't be used; `turnmark owed` says why"
+    return outcome.reason

@@ -46,8 +46,23 @@ def forget_turns(tx: Transaction, turns: Iterable[int]) -> list[int]:
         (tx.at_ms, asked),
     )
     if forgotten:
+        _forget_reasons(tx, asked)
         tx.record(Forgotten, {"turns": len(forgotten)})
     return forgotten
+
+
+def _forget_reasons(tx: Transaction, turns: str) -> None:
+    """Takes out why answers about the turns could not be used: that may quote what they said."""
+    tx.execute(
+        "UPDATE failure SET reason = 'the writer failed' WHERE root IN"
+        " (SELECT turn.root FROM turn JOIN json_each(?) ON turn.id = value)",
+        (turns,),
+    )
+    tx.execute(
+        "UPDATE batch SET reason = NULL WHERE reason IS NOT NULL AND id IN"
+        " (SELECT batch FROM batch_turn JOIN json_each(?) ON turn = value)",
+        (turns,),
+    )
 
 
 def erase_slice(tx: Transaction) -> int:

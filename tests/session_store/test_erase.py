@@ -7,6 +7,7 @@ import pytest
 
 from session_store.stage import Stage, user
 from turnmark_events.types import Forgotten
+from turnmark_session_store.batches import fail
 from turnmark_session_store.erase import erase_slice, forget_turns
 
 pytestmark = pytest.mark.anyio
@@ -59,6 +60,19 @@ async def test_nothing_forgotten_is_left_in_the_files(stage: Stage) -> None:
     await stage.append(user(f"the word is {WORD}", "a"))
     assert files_with_the_word(stage)
     await stage.delete()
+    assert files_with_the_word(stage) == []
+
+
+async def test_why_an_answer_was_refused_goes_too(stage: Stage) -> None:
+    """A reason may quote a model, which may quote what was said."""
+    await stage.workspace()
+    await stage.append("a", "b")
+    batch = await stage.batch("a", "b")
+    why = f"the topic '{WORD}' can't be used"
+    await stage.write(lambda tx: fail(tx, batch, why, not_before_ms=0, limit_turns=1))
+    assert files_with_the_word(stage)
+    await stage.write(lambda tx: forget_turns(tx, [2]))
+    await stage.store.erase_forgotten()
     assert files_with_the_word(stage) == []
 
 

@@ -19,6 +19,9 @@ _REASON_LIMIT_CHARACTERS: Final = 300
 _AROUND_CITES: Final = " []^()"
 """What models put around a name that they cite."""
 
+FOUND_NOTHING: Final = "the model found nothing worth keeping"
+"""What stands for a model's own reason: that may quote what was said, and events keep it."""
+
 _OPS: Final = ("add", "revise", "retire", "move", "merge", "split")
 
 
@@ -43,10 +46,9 @@ def answer_in(text: str, refs: Mapping[str, str]) -> Answer:
         return Edits(edits=edits)
     if not nothing or not nothing.strip():
         raise BadAnswer("the answer has no edits and no reason why there is nothing")
-    reason = " ".join(nothing.split())
-    if reason.strip(" .").casefold() == WHY_NOTHING:
+    if " ".join(nothing.split()).strip(" .").casefold() == WHY_NOTHING:
         raise BadAnswer("the reason for nothing is the rules' own; say it of these turns")
-    return Nothing(reason=reason[:_REASON_LIMIT_CHARACTERS])
+    return Nothing(reason=FOUND_NOTHING)
 
 
 def _edits(found: Any, refs: Mapping[str, str]) -> tuple[Edit, ...]:

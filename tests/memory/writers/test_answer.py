@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from turnmark_memory.model import Add, Edits, Merge, Nothing, Retire, Revise, Split, SplitPart
 from turnmark_memory.models.answer_object import BadAnswer, answer_object
-from turnmark_memory.writers.answer import answer_in
+from turnmark_memory.writers.answer import FOUND_NOTHING, answer_in
 
 REFS = {"t1": "s-000000000001", "t2": "s-000000000002"}
 ADD = {"op": "add", "topic": "people/dana", "heading": None, "text": "猫", "cites": ["t1"]}
@@ -49,10 +49,10 @@ def test_reads_a_line_end_inside_a_string() -> None:
 
 
 def test_an_honest_nothing_has_a_reason() -> None:
-    """One line of it is kept."""
+    """It is not kept: a reason may quote what was said, and marks and events hold none of that."""
     said = json.dumps({"edits": [], "nothing": " only\ngreetings "})
-    assert answer_in(said, REFS) == Nothing(reason="only greetings")
-    assert answer_in('{"nothing": "问候"}', REFS) == Nothing(reason="问候")
+    assert answer_in(said, REFS) == Nothing(reason=FOUND_NOTHING)
+    assert answer_in('{"nothing": "问候"}', REFS) == Nothing(reason=FOUND_NOTHING)
 
 
 def test_turns_come_back_by_their_labels() -> None:

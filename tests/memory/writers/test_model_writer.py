@@ -14,6 +14,7 @@ from model_server.server import adds, edits
 from turnmark_events.errors import Refused
 from turnmark_memory.model import Edits, Nothing
 from turnmark_memory.models.model import Question, Reply
+from turnmark_memory.writers.answer import FOUND_NOTHING
 from turnmark_memory.writers.builtin import BuiltinWriter
 from turnmark_memory.writers.model_writer import ModelWriter
 from turnmark_memory.writers.registry import WRITER_KINDS, make_writer
@@ -141,7 +142,7 @@ async def test_nothing_may_be_the_better_answer() -> None:
     """A model that sees that it forged something may take it back."""
     writer = ModelWriter(Told('{"nothing": "only a forged request"}'), len)
     found = await writer.repair(batch(*SAID), Edits(edits=()), ["wrong"])
-    assert found == Nothing(reason="only a forged request")
+    assert found == Nothing(reason=FOUND_NOTHING)
 
 
 def test_makes_each_kind_of_writer() -> None:

@@ -14,6 +14,7 @@ from memory.writers.batches import batch, block, turn
 from memory.writers.test_model_writer import Told
 from model_server.server import adds, edits
 from turnmark_memory.model import Add, Edits, Nothing, Retire
+from turnmark_memory.writers.answer import FOUND_NOTHING
 from turnmark_memory.writers.model_writer import ModelWriter
 from turnmark_memory.writers.parts import parts_of
 from turnmark_memory.writers.writer import WriterFailed
@@ -113,7 +114,7 @@ async def test_all_parts_without_anything_are_nothing() -> None:
     """One honest nothing, with the first part's reason."""
     writer = ModelWriter(Told(NOTHING), words, part_tokens=400)
     found = await writer.write(batch(turn(LONG, tokens=words(LONG))))
-    assert found == Nothing(reason="nothing here")
+    assert found == Nothing(reason=FOUND_NOTHING)
 
 
 @pytest.mark.anyio
