@@ -12,8 +12,10 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
+import apsw
 import msgspec
 
 _SHORTEST_PIECE_BYTES = 12
@@ -61,7 +63,8 @@ def pieces_of(texts: Iterable[str]) -> tuple[str, ...]:
 def search(roots: Sequence[Path], pieces: Sequence[str]) -> tuple[int, int, tuple[str, ...]]:
     """Returns how many files and bytes were searched, and which files hold one of `pieces`.
 
-    Costs a read of everything below `roots`; a file that vanishes meanwhile holds nothing.
+    Costs a read of everything below `roots`; a file that vanishes meanwhile holds nothing. What
+    this process has open as a database is read through SQLite (see `_Database`).
     """
     wanted = _pattern(pieces)
     files = size = 0
@@ -88,8 +91,40 @@ def _files(root: Path) -> Iterator[Path]:
     for folder, _, names in os.walk(root):
         for name in sorted(names):
             path = Path(folder, name)
+            # The map of a log holds page numbers alone, and it carries locks (see `_Database`).
+            if name.endswith(".db-shm"):
+                continue
             if path.is_file() and not path.is_symlink():
                 yield path
+
+
+class _Database:
+    """A database's bytes as they lie on disk.
+
+    Closing any other handle on a database would end all locks that this process has on it: another
+    process that opened and closed it would then take the log away from under the open store.
+    SQLite knows its own handles and keeps the locks.
+    """
+
+    def __init__(self, path: Path) -> None:
+        flags = apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY
+        try:
+            self._file = apsw.VFSFile("", str(path), [flags, 0])
+        except apsw.Error as error:
+            raise OSError(str(error)) from error
+        self._place = 0
+
+    def read(self, size: int) -> bytes:
+        try:
+            length = min(size, self._file.xFileSize() - self._place)
+            part = self._file.xRead(length, self._place) if length > 0 else b""
+        except apsw.Error as error:
+            raise OSError(str(error)) from error
+        self._place += len(part)
+        return part
+
+    def close(self) -> None:
+        self._file.xClose()
 
 
 def _holds(path: Path, wanted: re.Pattern[bytes] | None) -> tuple[bool, int]:
@@ -97,7 +132,7 @@ def _holds(path: Path, wanted: re.Pattern[bytes] | None) -> tuple[bool, int]:
     overlap = 8 * _LONGEST_PIECE_CHARACTERS
     rest, read, held = b"", 0, False
     try:
-        with path.open("rb") as file:
+        with closing(_Database(path) if path.suffix == ".db" else path.open("rb")) as file:
             while part := file.read(_READ_BYTES):
                 read += len(part)
                 held = held or (wanted is not None and wanted.search(rest + part) is not None)
