@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
-import anyio.from_thread
 import anyio.to_thread
 import msgspec
 import structlog
@@ -21,6 +20,7 @@ from turnmark_events.errors import Refused
 from turnmark_memory.apply import Applied, Sources
 from turnmark_memory.compose import AUTOMATIC_LIMIT, Composed, Work, compose
 from turnmark_memory.install import Installer
+from turnmark_memory.loop_calls import call_loop
 from turnmark_memory.model import Edit, Merge
 from turnmark_memory.models.model import Model
 from turnmark_memory.night_pass import (
@@ -232,7 +232,7 @@ class NightWork:
         async def ask() -> bool:
             return bool(await self._store.read(lambda db: taken_back_refs(db, refs)))
 
-        return bool(anyio.from_thread.run(ask))
+        return call_loop(ask)
 
     async def _carry(
         self,

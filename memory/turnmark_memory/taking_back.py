@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import anyio
-import anyio.from_thread
 import anyio.to_thread
 import apsw
 import msgspec
@@ -27,6 +26,7 @@ from turnmark_memory.apply import Applied, Sources
 from turnmark_memory.compose import Composed, Work, compose
 from turnmark_memory.install import Installer
 from turnmark_memory.labels import label_of
+from turnmark_memory.loop_calls import call_loop
 from turnmark_memory.model import Retire
 from turnmark_memory.relations import keys_of, refs_of
 from turnmark_memory.removal import live_citing
@@ -175,7 +175,7 @@ class TakingBack:
             return []
 
         def make(revision: int) -> Composed:
-            blocks[:] = anyio.from_thread.run(choose, refs)
+            blocks[:] = call_loop(lambda: choose(refs))
             works = [
                 Work(name=f"{cause}/{block}", edits=(Retire(block=block, reason=cause),))
                 for block in blocks
