@@ -32,7 +32,9 @@ class Readers:
             try:
                 yield connection
             finally:
-                connection.execute("ROLLBACK")
+                # A disk that fails ends the transaction by itself.
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
         finally:
             self._give_back(connection)
 

@@ -60,6 +60,17 @@ async def test_a_read_sees_one_commit(stage: Stage) -> None:
         assert await stage.store.read(read) == (1, 0)
 
 
+async def test_a_read_whose_transaction_ended_says_why(stage: Stage) -> None:
+    """A disk error rolls back by itself; that error is said, and not that nothing is open."""
+
+    def read(db: apsw.Connection) -> None:
+        db.execute("ROLLBACK")
+        raise apsw.IOError
+
+    with pytest.raises(Unavailable, match="could not be read"):
+        await stage.store.read(read)
+
+
 async def test_a_cancelled_append_may_have_been_stored(stage: Stage) -> None:
     """Its waiter is gone, the thread goes on, and a retry by id finds it."""
     with anyio.CancelScope() as scope:
