@@ -162,6 +162,8 @@ def read_manifest(source: Path) -> Manifest:
     Raises:
         Refused: if it is no whole backup, or one of a newer version.
     """
+    if not source.exists():
+        raise Refused(f"there is no {source}; check the path", path=str(source))
     try:
         manifest = msgspec.json.decode((source / MANIFEST).read_bytes(), type=Manifest)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:

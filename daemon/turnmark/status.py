@@ -170,7 +170,7 @@ def _of_the_writer(counts: _Counts, statistics: Mapping[str, Any]) -> list[str]:
     until, resting = statistics["resting_until"], statistics["resting_because"]
     advice: list[str] = []
     if until is not None:
-        at = until.astimezone().isoformat(timespec="minutes")
+        at = until.astimezone().isoformat(sep=" ", timespec="seconds")
         hint = "" if statistics["resting_on_request"] else "; `turnmark flush` tries now"
         advice.append(
             f"The writer {statistics['writer']} is left alone until {at}: {resting}. "

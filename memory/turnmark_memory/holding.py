@@ -102,7 +102,7 @@ class Holding:
         if isinstance(asked, str):
             if asked in names:
                 return asked
-            held = f"held are {', '.join(names)}" if names else "no pass is held"
+            held = f"held are {', '.join(names)}" if names else "none is"
             raise NotFound(f"no pass {asked!r} is held; {held}")
         if not names:
             raise NotFound("no pass is held; there is nothing to decide")

@@ -317,7 +317,7 @@ class Writing:
         group, self._ready = self._ready[:_GROUP_LIMIT], self._ready[_GROUP_LIMIT:]
         try:
             installed = await self._installer.install(
-                [entry.work for entry in group], cause=f"wrote {len(group)} batches"
+                [entry.work for entry in group], cause=_wrote(len(group))
             )
         except TurnmarkError as error:
             for entry in group:
@@ -352,3 +352,7 @@ def _cites(edit: Edit) -> tuple[str, ...]:
     if isinstance(edit, Split):
         return tuple(cite for part in edit.parts for cite in part.cites)
     return ()
+
+
+def _wrote(batches: int) -> str:
+    return "wrote 1 batch" if batches == 1 else f"wrote {batches} batches"

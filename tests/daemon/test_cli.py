@@ -230,7 +230,7 @@ def test_lists_its_commands(alone: Shell) -> None:
         (["recall", "x", "--mode", "fast"], "argument --mode: invalid choice: 'fast'"),
         (["append", "s", "two", "words"], "turnmark append has no place for 'words'; quote"),
         (["append", "s", "x", "--root", "--after", "y"], "--root and --after say different places"),
-        (["recall", "x", "-k", "many"], "argument -k: invalid int value: 'many'"),
+        (["recall", "x", "-k", "many"], "argument -k: 'many' is no number from 1 on"),
         (["append", "s", "x", "--role", "god"], "argument --role: invalid choice: 'god'"),
         (["status", "--state"], "argument --state: expected one argument"),
         (
@@ -327,6 +327,21 @@ def test_refuses_a_wrong_option_in_every_command(alone: Shell, command: str) -> 
         f"turnmark: turnmark {command} has no option --nonsense; see turnmark {command} --help\n"
     )
     assert list(alone.home.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("recall", "tea", "-k", "0"),
+        ("recall", "茶", "--budget-tokens", "many"),
+        ("organize", "--approve", "tidy-1", "--discard", "tidy-1"),
+    ],
+)
+def test_refuses_values_that_make_no_sense(alone: Shell, words: tuple[str, ...]) -> None:
+    """Before a daemon is looked for."""
+    ran = alone(*words)
+    assert (ran.code, ran.out) == (2, "")
+    assert words[-2] in ran.err
 
 
 def test_says_that_no_daemon_answers_as_json(alone: Shell) -> None:
@@ -617,6 +632,7 @@ def test_flushes(turnmark: Shell, daemon: Daemon) -> None:
         FLUSHED,
         FLUSHED | {"blocks": 0},
         FLUSHED | {"left": 1, "failures": [failure]},
+        NOTHING | {"batches": 1, "left": 1, "failures": [failure]},
         NOTHING,
     ]
     assert turnmark("flush").out == "Wrote 2 batches: 5 turns, 900 tokens, 3 blocks.\n"
@@ -626,6 +642,7 @@ def test_flushes(turnmark: Shell, daemon: Daemon) -> None:
     assert failed.code == 1
     assert "1 turn left" in failed.out
     assert "failed: s br-1: disk full" in failed.out
+    assert turnmark("flush").out.startswith("Nothing was written.\n1 turn left")
     assert turnmark("flush").out == "Nothing to write.\n"
     assert daemon.params_of("memory.flush")[1] == {
         "session": "s",

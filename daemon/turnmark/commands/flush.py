@@ -18,7 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="only say what would be written")
     parser.add_argument("--backlog", action="store_true", help="older turns that were held, too")
     parser.add_argument("--removed", action="store_true", help="turns of removed blocks, too")
-    parser.add_argument("--rewrite", metavar="WRITER", help="offer what WRITER wrote again")
+    parser.add_argument("--rewrite", metavar="WRITER", help="offer again what WRITER wrote")
     parser.add_argument("--since", metavar="TIME", help="only turns from then on")
     parser.add_argument("--no-wait", action="store_true", help="return once the plan is made")
     parser.add_argument("--yes", action="store_true", help="write old turns without asking")
@@ -94,6 +94,8 @@ def written(answer: Fields, verb: str = "Wrote") -> str:
     """Returns what a flush wrote, or would write, in a sentence."""
     if not answer["batches"] and not answer["left"] and not answer["failures"]:
         return "Nothing to write."
+    if verb == "Wrote" and not answer["turns"]:
+        return "Nothing was written."
     sizes = f"{count(answer['turns'], 'turn')}, {count(answer['tokens'], 'token')}"
     blocks = f", {count(answer['blocks'], 'block')}" if answer.get("blocks") else ""
     return f"{verb} {count(answer['batches'], 'batch')}: {sizes}{blocks}."

@@ -153,6 +153,21 @@ class Invocation:
                 self._client.close()
 
 
+def at_least_one(word: str) -> int:
+    """Returns the number that an option was given, for argparse's `type`.
+
+    Raises:
+        argparse.ArgumentTypeError: if it is none, or less than 1.
+    """
+    try:
+        number = int(word)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{word!r} is no number from 1 on")
+    return number
+
+
 def text_of(argument: str, what: str) -> str:
     """Returns an argument that is sent as text.
 

@@ -15,8 +15,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--uncited", action="store_true", help="offer written turns again that no block cites"
     )
-    parser.add_argument("--approve", metavar="PASS", help="do the pass that was held")
-    parser.add_argument("--discard", metavar="PASS", help="drop the pass that was held")
+    decision = parser.add_mutually_exclusive_group()
+    decision.add_argument("--approve", metavar="PASS", help="do the pass that was held")
+    decision.add_argument("--discard", metavar="PASS", help="drop the pass that was held")
 
 
 def run(invocation: Invocation) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from turnmark.commands.invocation import Invocation, WrongUse, text_of
+from turnmark.commands.invocation import Invocation, WrongUse, at_least_one, text_of
 from turnmark.commands.wording import Fields, local_time, source, speaker
 from turnmark.terminal import printable
 
@@ -17,7 +17,7 @@ _MODES = ("hybrid", "lexical", "dense", "select")
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("query", metavar="QUERY", nargs="+", help="what to look for")
-    parser.add_argument("-k", type=int, metavar="N", help="at most this many hits (8)")
+    parser.add_argument("-k", type=at_least_one, metavar="N", help="at most this many hits (8)")
     parser.add_argument("--session", metavar="SESSION", help="rank for a reader in this session")
     parser.add_argument("--tip", metavar="ID", help="and on the branch that ends here")
     parser.add_argument("--kinds", metavar="KINDS", help="block, turn or block,turn")
@@ -27,7 +27,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--until", metavar="TIME", help="only up to then")
     parser.add_argument("--project", metavar="PATH", help="only this project")
     parser.add_argument("--history", action="store_true", help="superseded blocks, too")
-    parser.add_argument("--budget-tokens", type=int, metavar="N", help="at most this many tokens")
+    parser.add_argument(
+        "--budget-tokens", type=at_least_one, metavar="N", help="at most this many tokens"
+    )
     parser.add_argument(
         "--mode", choices=_MODES, metavar="MODE", help="hybrid, lexical, dense or select"
     )
