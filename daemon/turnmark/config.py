@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from datetime import time
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import Meta
@@ -244,8 +244,30 @@ def _explain(message: str) -> tuple[KeyPath, str]:
         return (*path, unknown[1]), f"is not a key that turnmark knows{_nearest(unknown[1])}"
     if missing := re.fullmatch(r"Object missing required field `(.*)`", problem):
         return path, f"needs the key {missing[1]}"
+    if re.match(r"Invalid enum value ", problem) and (known := list(_choices(path))):
+        given = problem.removeprefix("Invalid enum value ")
+        return path, f"can't be {given}; there is {', '.join(known)}"
     words = re.sub(r"`(\w+)`", lambda name: _TOML_NAMES.get(name[1], name[0]), problem)
     return path, f"is wrong: {words[:1].lower()}{words[1:]}"
+
+
+def _choices(path: KeyPath) -> Iterator[str]:
+    """Yields the words that the key at `path` may have, none where it may have any."""
+    kind: Any = Config
+    for name in path:
+        if isinstance(name, str):  # an index stays in what a list holds
+            table = next(part for part in _parts(kind) if msgspec.inspect.is_struct_type(part))
+            (kind,) = [
+                field.type for field in msgspec.structs.fields(table) if field.encode_name == name
+            ]
+    yield from (word for word in _parts(kind) if isinstance(word, str))
+
+
+def _parts(kind: Any) -> Iterator[Any]:
+    """Yields a type and what it is made of: `list[X] | None` is a list, X and None."""
+    yield kind
+    for part in get_args(kind):
+        yield from _parts(part)
 
 
 def _nearest(key: str) -> str:

@@ -855,7 +855,14 @@ def test_begins_a_status_with_what_to_do(turnmark: Shell, daemon: Daemon) -> Non
     """The first line says that all is well, or the first thing to do."""
     facts = {"version": "0.1.0", "owed": {"turns": 3, "tokens": 1200}, "last_failure": None}
     advice = ["The disk is full: free some space.", "Then run turnmark flush."]
-    daemon.answers["status"] = [facts | {"what_to_do": []}, facts | {"what_to_do": advice}, facts]
+    failure = {"at": "2026-08-09T14:02:00+00:00", "reason": "disk full"}
+    failed = facts | {"last_failure": failure, "next_night": "2026-08-10T03:00:00+00:00"}
+    daemon.answers["status"] = [
+        facts | {"what_to_do": []},
+        facts | {"what_to_do": advice},
+        failed,
+        facts,
+    ]
     assert turnmark("status").out.splitlines() == [
         "All is well; nothing to do.",
         "",
@@ -864,6 +871,10 @@ def test_begins_a_status_with_what_to_do(turnmark: Shell, daemon: Daemon) -> Non
         "last failure  -",
     ]
     assert turnmark("status").out.splitlines()[:2] == advice
+    assert turnmark("status").out.splitlines()[-2:] == [
+        "last failure  2026-08-09 14:02: disk full",
+        "next night    2026-08-10 03:00",
+    ]
     assert turnmark("status", "--json").json == facts
 
 

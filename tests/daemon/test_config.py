@@ -209,6 +209,23 @@ def test_refuses_what_no_model_can_be_asked_with(table: str, setting: str, probl
 
 
 @pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[writer]\nkind = "magic"', "writer.kind can't be 'magic'; there is builtin, openai,"),
+        ('[writer.tidy]\nkind = "魔法"', "writer.tidy.kind can't be '魔法'; there is builtin,"),
+        ('[recall]\nembedder = "bge"', "there is auto, off, e5"),
+        (
+            '[[rules]]\nmatch = {}\nmemory = "never"',
+            "rules[0].memory can't be 'never'; there is on,",
+        ),
+    ],
+)
+def test_names_the_words_that_a_key_may_have(text: str, said: str) -> None:
+    """A person needs no manual to mend a slip."""
+    assert said in refusal_of(text).message
+
+
+@pytest.mark.parametrize(
     "command", ['["claude", "-p"]', '["/opt/llm"]', '["模型", "--json"]', '["llm", "-m", ""]']
 )
 def test_takes_a_program_by_name_or_by_path(command: str) -> None:

@@ -7,13 +7,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from turnmark.commands.invocation import Invocation
-from turnmark.commands.wording import Fields, count, plain
+from turnmark.commands.wording import Fields, count, local_time, plain
 from turnmark.terminal import one_line, table
 
 # Where a daemon puts its sentences about what a person should do; empty where all is well.
 _ADVICE = "what_to_do"
 _TRANSCRIPTS = "transcripts"
 _EMBEDDER = "embedder"
+_MOMENTS = frozenset({"last_success", "next_night"})
+_FAILURE = "last_failure"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +51,10 @@ def _rows(answer: Fields) -> Iterable[tuple[str, str]]:
                 yield f"transcripts of {agent}", _followed(one)
         elif name == _EMBEDDER:
             yield name, _embedded(value)
+        elif name in _MOMENTS:
+            yield name.replace("_", " "), local_time(value) or "-"
+        elif name == _FAILURE and value:
+            yield name.replace("_", " "), f"{local_time(value['at'])}: {value['reason']}"
         elif name != _ADVICE:
             yield name.replace("_", " "), plain(value)
 
