@@ -18,6 +18,7 @@ import msgspec
 import structlog
 
 from turnmark_memory.index_file import DamagedIndex, Database, IndexFile
+from turnmark_memory.index_likely import MANY, likely
 from turnmark_memory.index_rows import (
     TURN_COLUMNS,
     Row,
@@ -344,6 +345,23 @@ class Index:
     def search_blocks(self, terms: Sequence[str], k: int, filters: Filters) -> list[Found]:
         """Returns up to `k` blocks that have at least one of `terms`, best BM25 first."""
         return self._search("block", terms, k, filters)
+
+    def likely(self, kind: Kind, terms: Sequence[str], k: int, filters: Filters) -> list[Found]:
+        """Returns up to `k` documents that `terms` speak for, as candidates for a closer look.
+
+        Among few documents that is what BM25 says, among many the rarity of the terms they have.
+        """
+        if self.size(kind) <= MANY:
+            return self._search(kind, terms, k, filters)
+        frequencies = self.frequencies(kind, terms)
+        with self._file.reading() as db:
+            found = likely(db, kind, frequencies, self.size(kind), k, filters)
+        if len(found) < k and is_narrow(filters):
+            # What was not listed may be all that the documents behind the filter have.
+            known = {one.row for one in found}
+            more = self._search(kind, terms, k, filters)
+            found += [one for one in more if one.row not in known][: k - len(found)]
+        return found
 
     def found(self, kind: Kind, refs: Iterable[str], filters: Filters) -> list[Found]:
         """Returns those documents of `refs` (labels or ids) that satisfy `filters`, score 0."""

@@ -47,10 +47,10 @@ _SEARCH: dict[Kind, str] = {
 
 _NAMED: dict[Kind, str] = {
     "turn": f"""SELECT {_TURN_FOUND.format(score="0.0")}
-        FROM json_each(:refs) AS here CROSS JOIN turn ON turn.label = here.value
+        FROM json_each(:refs) AS here CROSS JOIN turn ON turn.{{name}} = here.value
         WHERE 1 {{where}}""",
     "block": f"""SELECT {_BLOCK_FOUND.format(score="0.0")}
-        FROM json_each(:refs) AS here CROSS JOIN block ON block.block = here.value
+        FROM json_each(:refs) AS here CROSS JOIN block ON block.{{name}} = here.value
         WHERE 1 {{where}}""",
 }
 
@@ -120,8 +120,7 @@ def affordable(frequencies: Mapping[str, int]) -> tuple[list[str], list[str]]:
 
     At least one is looked for, however frequent.
     """
-    present = sorted((t for t, n in frequencies.items() if n), key=lambda t: (frequencies[t], t))
-    present = present[:_MOST_TERMS]
+    present = rarest(frequencies)
     chosen: list[str] = []
     matches = 0
     for term in present:
@@ -130,6 +129,12 @@ def affordable(frequencies: Mapping[str, int]) -> tuple[list[str], list[str]]:
             break
         chosen.append(term)
     return chosen, present
+
+
+def rarest(frequencies: Mapping[str, int]) -> list[str]:
+    """Returns the terms that documents have at all, the rarest first, as many as are looked for."""
+    present = sorted((t for t, n in frequencies.items() if n), key=lambda t: (frequencies[t], t))
+    return present[:_MOST_TERMS]
 
 
 def search(db: Database, kind: Kind, terms: Sequence[str], k: int, filters: Filters) -> list[Found]:
@@ -142,12 +147,24 @@ def search(db: Database, kind: Kind, terms: Sequence[str], k: int, filters: Filt
 
 
 def documents(db: Database, kind: Kind, refs: Iterable[str], filters: Filters) -> list[Found]:
-    """Returns those of the documents named by `refs` that satisfy `filters`, their score 0."""
+    """Returns those of `refs`, labels or ids, that satisfy `filters`, with score 0."""
+    return _named(db, kind, "label" if kind == "turn" else "block", list(refs), filters)
+
+
+def documents_at(db: Database, kind: Kind, rows: Sequence[int], filters: Filters) -> list[Found]:
+    """Returns the documents in those of `rows` that satisfy `filters`, in order, with score 0."""
+    return _named(db, kind, "row", rows, filters)
+
+
+def _named(
+    db: Database, kind: Kind, name: str, refs: Sequence[str | int], filters: Filters
+) -> list[Found]:
     conditions = _turn_conditions(filters) if kind == "turn" else _block_conditions(filters)
     where = "".join(f" AND {condition}" for condition in conditions)
-    bound = {"refs": json.encode(list(refs)).decode(), **_bindings(filters)}
+    bound = {"refs": json.encode(refs).decode(), **_bindings(filters)}
     make = _found_turn if kind == "turn" else _found_block
-    return [make(row) for row in db.execute(_NAMED[kind].format(where=where), bound).fetchall()]
+    sql = _NAMED[kind].format(name=name, where=where)
+    return [make(row) for row in db.execute(sql, bound).fetchall()]
 
 
 def narrowed(db: Database, kind: Kind, limit: int, filters: Filters) -> list[str]:
