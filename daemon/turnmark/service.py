@@ -19,7 +19,7 @@ import anyio
 import anyio.to_thread
 import structlog
 
-from turnmark.config import Settings
+from turnmark.config import ConfigRefused, Settings
 from turnmark.methods import Api, method_table
 from turnmark.notify import Notifier
 from turnmark.places import writer_dirs
@@ -32,7 +32,7 @@ from turnmark_events.errors import Unavailable
 from turnmark_events.types import Event
 from turnmark_memory import Memory, MemorySettings
 from turnmark_memory.budget import Budget
-from turnmark_memory.embedding.embedder import find_embedder
+from turnmark_memory.embedding.embedder import Choice, Embedder, find_embedder
 from turnmark_memory.models.metering import metered
 from turnmark_memory.models.registry import Models, make_models
 from turnmark_memory.planning import Look
@@ -204,13 +204,25 @@ async def _open_memory(
         counter=counter.name,
         tidier=models.tidy,
         selector=models.select,
-        embedder=find_embedder(config.recall.embedder),
+        embedder=_embedder(config.recall.embedder),
     )
     try:
         yield memory
     finally:
         memory.close()
         log.info("memory_closed")
+
+
+def _embedder(choice: Choice) -> Embedder | None:
+    """Returns the embedder of a configuration, None for words alone.
+
+    Raises:
+        ConfigRefused: if it is asked for by name and can't run here: starting again won't help.
+    """
+    try:
+        return find_embedder(choice)
+    except Unavailable as error:
+        raise ConfigRefused(error.message, key="recall.embedder") from error
 
 
 def _models(settings: Settings) -> Models:
