@@ -898,7 +898,7 @@ def test_organizes_and_says_what_is_held(turnmark: Shell, daemon: Daemon) -> Non
     answer = {"date": "2026-08-09", "changed": 3, "core": core, "held": held}
     daemon.answers["memory.organize"] = answer
     ran = turnmark("organize", "--no-wait", "--approve", "tidy")
-    assert "core     53 tokens, 2 blocks\n" in ran.out
+    assert "blocks changed  3\ncore            53 tokens, 2 blocks\n" in ran.out
     assert "# Core" not in ran.out
     assert "turnmark organize --approve tidy" in ran.out
     assert daemon.params_of("memory.organize") == [{"wait": False, "approve": "tidy"}]

@@ -8,12 +8,16 @@ from turnmark.commands.invocation import Invocation
 from turnmark.commands.wording import Fields, count, plain
 from turnmark.terminal import one_line
 
+_TITLES = {"changed": "blocks changed"}
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("--no-wait", action="store_true", help="return once it has begun")
     parser.add_argument(
-        "--uncited", action="store_true", help="offer written turns again that no block cites"
+        "--uncited",
+        action="store_true",
+        help="offer turns again that another writer dealt with and no block cites",
     )
     decision = parser.add_mutually_exclusive_group()
     decision.add_argument("--approve", metavar="PASS", help="do the pass that was held")
@@ -41,7 +45,11 @@ def run(invocation: Invocation) -> int:
 def _print(invocation: Invocation, answer: Fields) -> None:
     held = answer.get("held")
     report: list[str] = answer.get("report") or []
-    facts = {name: value for name, value in answer.items() if name not in ("held", "report")}
+    facts = {
+        _TITLES.get(name, name): value
+        for name, value in answer.items()
+        if name not in ("held", "report")
+    }
     if core := facts.get("core"):
         facts["core"] = f"{count(core['tokens'], 'token')}, {count(len(core['blocks']), 'block')}"
     invocation.print_table([("WHAT", "RESULT"), *((key, plain(facts[key])) for key in facts)])
