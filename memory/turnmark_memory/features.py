@@ -285,10 +285,7 @@ class _Rating:
             session: [bits for row in members if (bits := self._matches[row].bits)]
             for session, members in rows.items()
         }
-        counts = {
-            session: [sum(bits >> unit & 1 for bits in having) for unit in range(units)]
-            for session, having in bits_of.items()
-        }
+        counts = {session: _times(having, units) for session, having in bits_of.items()}
         rarity = [
             log(1 + (len(rows) - having + 0.5) / (having + 0.5))
             for having in (sum(1 for c in counts.values() if c[unit]) for unit in range(units))
@@ -296,6 +293,9 @@ class _Rating:
         mean = len(self._found) / len(rows)
         words: dict[str, float] = {}
         for session, members in rows.items():
+            if not bits_of[session]:
+                words[session] = 0.0
+                continue
             rise = _RISE * (1 - _LENGTH + _LENGTH * len(members) / mean)
             words[session] = sum(
                 rare * times * (_RISE + 1) / (times + rise)
@@ -328,6 +328,19 @@ class _Rating:
         if self._kind == "block" or self._speaker is None:
             return False
         return any(term in one.terms for term in self._named)
+
+
+def _times(having: Iterable[int], units: int) -> list[int]:
+    """Returns, for each unit, how many have it whole."""
+    times = [0] * units
+    whole = (1 << units) - 1
+    for bits in having:
+        left = bits & whole
+        while left:
+            lowest = left & -left
+            times[lowest.bit_length() - 1] += 1
+            left ^= lowest
+    return times
 
 
 def _together(bits: Iterable[int]) -> int:

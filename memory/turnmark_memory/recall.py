@@ -159,9 +159,9 @@ class Recall:
         asked, filters = query_of(request.query), filters_of(request)
         search = partial(gather, self._index, asked, filters, request.kinds)
         by_words = request.mode != "dense"
-        found = await self._in_thread(partial(search, words=by_words))
         if self._dense is None or request.mode == "lexical":
-            return await self._in_thread(partial(rank, asked, found))
+            return await self._in_thread(lambda: rank(asked, search(words=by_words)))
+        found = await self._in_thread(partial(search, words=by_words))
         nearness = await self._nearness(self._dense, found, request, filters)
         near = [
             doc
