@@ -615,6 +615,11 @@ def test_lists_what_is_owed(turnmark: Shell, daemon: Daemon) -> None:
     ]
     assert turnmark("owed", "--ids", "--session", "s", "--json").json == answer
     assert turnmark("owed").out == "Nothing is owed.\n"
+    removed = {"tips": [tip | {"state": "removed", "reason": "removed"}], "turns": 3, "tokens": 9}
+    daemon.answers["memory.owed"] = removed
+    lines = turnmark("owed").out.splitlines()
+    assert lines[1].endswith("  removed")
+    assert "turnmark flush --removed" in lines[-1]
     assert daemon.params_of("memory.owed")[1] == {"session": "s", "ids": True}
 
 

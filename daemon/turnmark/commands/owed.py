@@ -8,6 +8,10 @@ from turnmark.commands.invocation import Invocation
 from turnmark.commands.wording import Fields, count, local_time
 
 _HEADING = ("SESSION", "BRANCH", "TIP", "TURNS", "TOKENS", "OLDEST", "STATE", "REASON")
+_HINTS = {
+    "backlog": "backlog waits until it is asked for: `turnmark flush --backlog`",
+    "removed": "removed blocks stay away until they are asked for: `turnmark flush --removed`",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +35,8 @@ def run(invocation: Invocation) -> int:
     for tip in answer["tips"] if options.ids else ():
         invocation.print("", f"{tip['session']} {tip['tip']}:", *(tip.get("turns") or ()))
     total = f"{count(answer['turns'], 'turn')}, {count(answer['tokens'], 'token')} owed in all"
-    invocation.print("", total)
+    states = {tip["state"] for tip in answer["tips"]}
+    invocation.print("", total, *(hint for state, hint in _HINTS.items() if state in states))
     return 0
 
 
@@ -44,5 +49,11 @@ def _row(tip: Fields) -> list[str]:
         str(tip["tokens"]),
         local_time(tip.get("oldest")),
         tip["state"],
-        tip.get("reason") or "",
+        _reason(tip),
     ]
+
+
+def _reason(tip: Fields) -> str:
+    """Returns why a tip is in its state, nothing where the state says it."""
+    reason: str = tip.get("reason") or ""
+    return "" if reason == tip["state"] else reason

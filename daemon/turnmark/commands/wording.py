@@ -61,5 +61,7 @@ def plain(value: Any) -> str:
         return ", ".join(f"{key}: {plain(item)}" for key, item in items.items()) or "-"
     if isinstance(value, list):
         listed: list[Any] = value  # pyright: ignore[reportUnknownVariableType] # decoded JSON
-        return ", ".join(plain(item) for item in listed) or "-"
+        # Facts of one are parted by commas already.
+        between = "; " if any(isinstance(item, Mapping) for item in listed) else ", "
+        return between.join(plain(item) for item in listed) or "-"
     return str(value)
