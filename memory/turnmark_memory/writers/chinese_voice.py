@@ -25,16 +25,16 @@ def is_first_person(text: str) -> bool:
     return "我" in text or "咱" in text
 
 
-def retold(text: str, name: str, *, in_project: bool, has_subject: bool = False) -> str | None:
+def retold(text: str, name: str, *, in_project: bool, is_known: bool = False) -> str | None:
     """Returns `text` without first person, None where that is not safe.
 
-    `has_subject` says that the caller knows what it begins with for its subject.
+    `is_known` says that the caller knows what it begins with for its subject.
     """
     if _UNSAFE.search(text) or _POINTING.search(text):
         return None
     if not is_first_person(text):
-        return text if has_subject or _has_subject(text) else None
-    if not (has_subject or text.startswith(("我", "咱")) or _has_subject(text)):
+        return text if is_known or has_subject(text) else None
+    if not (is_known or text.startswith(("我", "咱")) or has_subject(text)):
         return None
     group = "团队" if in_project else f"{name}等人"
     told = re.sub(r"我们|咱们", group, text)
@@ -45,7 +45,7 @@ def retold(text: str, name: str, *, in_project: bool, has_subject: bool = False)
     return f"{first}{name}" + name.join(rest)
 
 
-def _has_subject(text: str) -> bool:
+def has_subject(text: str) -> bool:
     """Returns whether a sentence begins with what it is about, perhaps after a time."""
     tags = [tag for tag in first_tags(text) if tag not in {"t", "m", "q", "x"}]
     return bool(tags) and tags[0] in _SUBJECT_TAGS

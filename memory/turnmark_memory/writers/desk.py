@@ -11,7 +11,7 @@ from turnmark_memory.model import Add, Edit, Retire, Revise, ShownBlock
 from turnmark_memory.writers.filing import Place
 from turnmark_memory.writers.quoting import unquoted
 from turnmark_memory.writers.reading import Said
-from turnmark_memory.writers.sameness import nearest, says_the_same
+from turnmark_memory.writers.sameness import gives_another_value, nearest, says_the_same
 from turnmark_memory.writers.sentences import split_sentences
 from turnmark_memory.writers.telling import Told, joined
 
@@ -133,8 +133,24 @@ class _Desk:
         draft = _Draft(one.place, one.turn.label, one.told, one.number, list(one.cites), [])
         if one.changes:
             self._replace(one, draft, len(self.drafts))
+        else:
+            self._update(one, draft, len(self.drafts))
         self.drafts.append(draft)
         return draft
+
+    def _update(self, one: Said, draft: _Draft, number: int) -> None:
+        """Notes what says the same as `one`, but for a value that has another now."""
+        words = one.told.words
+        for block in self.shown.values():
+            is_here = block.topic == one.place.topic and block.block not in self.replaced()
+            if is_here and gives_another_value(words, block.text):
+                draft.replaces.append(block.block)
+                return
+        for old in self.drafts:
+            is_older = old.place.topic == one.place.topic and old.label != one.turn.label
+            if is_older and old.replaced_by is None and gives_another_value(words, old.told.words):
+                old.replaced_by = number
+                return
 
     def _replace(self, one: Said, draft: _Draft, number: int) -> None:
         """Notes the block, shown or in the making, that `one` puts out of date."""

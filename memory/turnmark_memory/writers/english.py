@@ -17,7 +17,8 @@ _MONTH = (
     r"|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)"
 )
 _LEAD_IN = (
-    r"well|so|yeah|yep|yes|yup|no|nah|nope|ok|okay|oh|ah|hm+|haha+|hehe|lol|btw|by the way|anyway"
+    r"well|so|yeah|yep|yes|yup|no(?=[,.!])|nah|nope|wait|ok|okay|oh|ah|hm+|haha+|hehe|lol|btw"
+    r"|by the way|anyway"
     r"|also|and|but|then|now|right|sure|great|nice|cool|perfect|please|pls|morning|evening|argh"
     r"|ugh|phew|sorry|cheers|plus|first|next|finally|just|good news|bad news|small thing|quick one"
     r"|one (?:more )?thing|(?:and )?(?:like|as) i said|fyi|for the record|for reference"
@@ -25,7 +26,8 @@ _LEAD_IN = (
     r"|to be honest|honestly|actually|of course|correction|scratch that|(?:please )?(?:remember"
     r"|note"
     r"|keep in mind|bear in mind|be aware)(?: that)?|good (?:morning|evening)|back again"
-    r"|(?:wow|thanks|thank you|thx|hey|hi|hello)(?:,? (?-i:[A-Z])\w+| there| all| again)?|@\w+"
+    r"|(?:wow|thanks|thank you|thx|hey|hi|hello)(?:,? (?-i:[A-Z])\w+| there| all| again"
+    r"| everyone| folks| team| guys)?|@\w+"
 )
 _VERBS = (
     r"run|list|show|fix|add|remove|delete|write|create|make|open|close|read|print|check|look|search"
@@ -59,8 +61,11 @@ ENGLISH = Cues(
         r"(?:you|i|we|it|this|that|there|they|he|she|the|my|our|any)\b(?!.*\b(?:always|never)\b)",
         r"^(?:why|where|who|whose|which|how (?:do|does|can|to|would|should|many|much|is|are|about"
         r"|come|'s|was)|how's|what(?:'s| is| are| about| if| does| do| did| would| should| else"
-        r"| happened))\b",
+        r"| happened| \w+ (?:is|are|do|does|did|was|can|should|would|will)))\b",
         r"^any (?:idea|chance|thoughts)",
+        r"^(?:can|could|would|will|does|did|has|have|is) (?:someone|somebody|anyone|anybody"
+        r"|one of)\b",
+        r"^(?:anyone|anybody)\b|^do (?:you|they|we)\b",
     ),
     small_talk=_any(
         r"^(?:(?:ok(?:ay)?|thanks?(?: you)?|thx|ty|(?:with|by|for) me|a lot|so much|very much"
@@ -73,7 +78,7 @@ ENGLISH = Cues(
         r"|of course|absolutely|how are you|love it|my (?:bad|fault)|long day)[\s,.!;:)~-]*)+$",
         r"^(?:thanks|thank you|thx)\b(?!.*\b(?:i|we|my|our)\b)",
         r"^(?:don't worry|no worries|never ?mind|good luck|have (?:a|an|fun)\b|congrat|take care"
-        r"|keep (?:it|up)|can't wait|bless|fingers crossed|enjoy|welcome|talk (?:to you )?soon"
+        r"|keep (?:it up|up)|can't wait|bless|fingers crossed|enjoy|welcome|talk (?:to you )?soon"
         r"|see ya|stay (?:safe|strong)|happy (?:birthday|to help)|glad|sounds|looks|good (?:to"
         r"|for)|what a"
         r"|so (?:cool|happy|sweet|nice|glad|proud)|love (?:that|the|your|it|this)|wish(?:ing)?"
@@ -83,13 +88,17 @@ ENGLISH = Cues(
         r"| were| looks?| sounds?| feels?| felt| must be| must have been) (?:just |so |really "
         r"|super "
         rf"|pretty |very |such |quite |an? )*(?:{_NICE})\b[^\d]{{0,40}}$",
+        r"^(?:not now|no thanks|no need|another time|later)\b[^\d]{0,20}$",
         r"^(?:totally|couldn't|absolutely|definitely) ",
     ),
     command=_any(
         r"^(?:(?:can|could|would) you |let's |let me |i (?:want|need) you to |i'd like you to "
-        rf"|go ahead and |you (?:can|should) )?(?:please )?(?:{_VERBS})\b(?!['’-])",
+        rf"|go ahead and |you (?:can|should) )?(?:please )?(?:{_VERBS})\b(?!['’-])"
+        r"(?! \w+ (?:is|are|was|were|has|have|had|changed|moved|goes|go|happens?|stays?|starts?"
+        r"|ends?"
+        r"|needs?|runs?|will)\b)",
         r"^(?:i'd like (?:you )?to (?:see|know|hear)|i (?:want|need) (?:you|a (?:list|summary))\b)",
-        r"^(?:you|the assistant)\b",
+        r"^(?:you|the assistant|don't|do not)\b",
     ),
     hollow=_any(
         r"^(?:i|we)(?:'m|'ve|'d|'ll)?\s*"
@@ -108,10 +117,37 @@ ENGLISH = Cues(
         r"|sorry|hear (?:you|ya)|(?:'ll )?(?:keep|let) (?:you|ya)|believe in you|know (?:what|how"
         r"|right|you)|bet\b|can imagine|feel you)",
         r"^(?:that|this|there|those|these)(?:'s|'re|'ll|'d|\b)"
-        r"(?!.*(?:\bbecause\b|\d|(?-i:[A-Z])))",
+        r"(?!.*(?:\bbecause\b|\d|(?-i:[A-Z])))(?! (?:repo|project|app|service|tool|site"
+        r"|package)\b)",
         r"^(?:i|we) (?:am|are|do|did|will|can|have|was)[\s,.!]*$",
         r"^(?:tell|show|give|help|let|send) (?:me|us)\b|^let's (?:hope|see)\b",
         r"^(?:thanks|thank) ",
+    ),
+    passing=_any(
+        r"^(?:imagine|suppose|pretend)\b|\b(?:i|we) wish\b|\bif only\b",
+        r"\bif (?:i|we|you|he|she|they)(?:'d)? (?:only |ever )?(?:had|were|won|did|could|got)\b",
+        r"^[^\d]*(?:\bha(?:ha)+|\blol|\blmao|[😂🤣😅]+)[\s.!]*$",
+        r"^(?:i|i'm|i've|im|we're|it's|my \w+)\b[^A-Z\d]*\b(?:today|tonight|right now"
+        r"|at the moment|so far)[\s.!]*$",
+        r"\b(?:i'm|i am|im|we're) (?:here|there|outside|inside|on my way|on the way|locked out"
+        r"|stuck"
+        r"|running late|late|back|in the (?:car|queue)|nearly there)\b(?! (?:in|from|on|every"
+        r"|until))",
+        r"\bin theory\b|\btheoretically\b|\bmakes? me want to\b",
+        r"\b(?:maybe|perhaps|might|we'll see|who knows|about whether|not sure (?:if|whether"
+        r"|yet))\b",
+        r"\b(?:so|too|really|super|a bit|pretty|feeling|completely|totally|still) (?:tired|hungry"
+        r"|sleepy|exhausted|bored|cold|hot|annoyed|sad|stressed|full|sick of)\b",
+        r"\b(?:slept (?:badly|well|terribly)|(?:sleep|slept) properly|headache|driving me|starving"
+        r"|knackered|hungover|freezing|my head (?:hurts|is)|going mad|killing me)\b",
+        r"\b(?i:\w*(?:Error|Exception)): ",
+    ),
+    symptom=_any(
+        r"\b(?:blows? up|crash(?:es|ed|ing)|fail(?:s|ed|ing)|hangs|flickers|throws|is broken"
+        r"|is down"
+        r"|keeps? \w+ing|(?:doesn't|won't|don't|can't) (?:work|start|build|compile|load)"
+        r"|not working|stopped working)\b",
+        r"^(?:i|we)(?: \w+)? (?:see|saw|notice[d]?|keep getting|get|got) (?:the|a|an|some) ",
     ),
     standing=_any(
         r"\b(?:from now on|by default|in (?:the )?future|going forward|as a rule|unless i (?:say"
@@ -129,11 +165,16 @@ ENGLISH = Cues(
         r"\bi (?:want|expect|need) (?:every|all|each|no)\b",
         r"^(?:write|use|keep) .{1,60}\b(?:messages?|names?|comments?|style|imperative|case)\b",
         r"^if you (?:need|write|add|change|find|see|are)\b.*, \w+",
+        rf"^(?:please )?(?:{_VERBS})\b.*\b(?:a|per|each|every) (?:day|week|month|time|morning"
+        rf"|evening"
+        rf"|night|{_DAY})\b",
+        r"\b(?:fine|ok|okay|allowed|back on) again\b|\bi(?:'d| would) (?:rather|prefer)\b.*\byou\b",
         r"\b(?:stays?|remains?|is) (?:untouched|off limits|frozen|read-only)\b",
     ),
     remember=_any(
         r"\b(?:remember(?: that)?|note that|keep in mind|bear in mind|for the record|fyi"
-        r"|for reference|remind me (?:to|of|on|in|about|that|tomorrow|next|every)|don't forget"
+        r"|for reference|remind me\b(?=.*(?:\d|day\b|tomorrow|tonight|week|month|every))"
+        r"|don't forget"
         r"|call me|my name is|be aware|please note|important:|make a note)\b",
     ),
     decision=_any(
@@ -200,16 +241,20 @@ ENGLISH = Cues(
         r"\b(?:i|i'm|im|i've|i'd|i'll|my|mine|myself|we|we're|we've|we'll|our|ours|me|us)\b",
     ),
     anchor=re.compile(
-        r"\d|`[^`]+`|\S+@\S+|https?://|(?<=\S )(?!I\b|I['’])[A-Z][\w'’-]*|^[A-Z][\w'’-]+ (?:[A-Z]"
+        r"\d|`[^`]+`|\S+@\S+|https?://|(?<=\S )(?!I\b|I['’])[A-Z][\w'’-]*|^(?!(?:He|She|It|They"
+        r"|This|That|There|What|Who|Nothing)\b)[A-Z][\w'’-]+ (?:[A-Z]"
         r"|[a-z]+(?<!i)s\b [a-z]"
-        r"|[a-z]+ed\b)|^[A-Za-z -]{3,20}:\s|^[a-z]+[-_/][\w/-]+ "
+        r"|[a-z]+ed\b|(?:got|took|left|bought|sold|found|lost|won|quit)\b)|^[A-Za-z -]{3,20}:\s"
+        r"|\b[a-z][\w-]+[_/][\w/-]+"
     ),
-    thing=_any(r"^(?:the|an?|our|all|no|every|both) \w+ \w+.* \w+"),
+    thing=_any(r"^(?:the|an?|our|all|no|every|both|this) \w+ \w+.* \w+"),
     addressed=_any(r"\b(?:you|your|yours|you're|you've|you'll|ya)\b"),
     strong=_any(
         r"\b(?:i|we)(?:'m| am|'ve| have| are|'re)?\s+(?:(?:just|already|recently|now|currently)"
         r"\s+)*(?:a\b|an\b|in\b|from\b|work|live|moved|use\b|using\b|prefer|decided|bought"
         r"|got (?:married|a )|started|joined|left|switched|have (?:a|an|two|three|\d)|own\b"
+        r"|keep\b|run\b"
+        r"|teach\b|sell\b|play\b|grow\b|drive\b|speak\b|can't\b|don't (?:eat|drink|drive)"
         r"|allergic|vegetarian|vegan|learning|studying|building|planning)",
         r"\bmy (?:\w+ ){1,2}(?:is|are|was|has|lives|works)\b",
     ),
@@ -219,6 +264,10 @@ ENGLISH = Cues(
         r"|rescheduled|changed|changes|change of|now|left|quit|stopped|broke up|cancel\w+"
         r"|actually|correction|scratch that|forget (?:that|what)|i was wrong|meant|not the"
         r"|dropp\w+|replac\w+|retir\w+|resign\w+|sold|gave up|since yesterday|slipped"
+        r"|as of|no more|down to|swapped|upgraded|(?:fine|ok|okay|back|allowed|possible) again"
+        r"|these days"
+        r"|instead(?! of)|any longer|(?:works|is) better|(?:my|our|the) new \w+ (?:is|are)"
+        r"|new address|new number"
         r"|delayed|brought forward|is back|used to|(?:we're|i'm|we are|i am) off (?-i:[A-Z])\w+)\b",
         r",? (?:and )?not (?:on |in |at )?(?:the )?(?:\d|(?-i:[A-Z]))",
     ),
@@ -262,7 +311,8 @@ ENGLISH = Cues(
         r"|start with|work on)\b",
     ),
     finding=_any(
-        r"\b(?:(?:crash|error|bug|problem|failure|leak|slowdown|cause|issue|root"
+        r"\b(?:comes? from|found it|(?:crash|error|bug|problem|failure|leak|slowdown|cause|issue"
+        r"|root"
         r" cause)\w* (?:comes?"
         r" from|is caused|was caused|is that|was that|is in|is a)|turned out|the cause|root cause"
         r"|caused by|because|lost its|the reason|stems from|due to|no longer (?:exists?|has|works?)"

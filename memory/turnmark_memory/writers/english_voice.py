@@ -15,6 +15,8 @@ from turnmark_memory.writers.listed import listed
 _TOKEN = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)*|[^A-Za-z]+")
 _QUOTED = re.compile(r"[\"“”]|(?<!\w)['‘`][^'’`]*\b(?:I|my|we|our)\b")
 _HYPHENED = re.compile(r"(?:\b(?:I|me|my|we|us|our)-|-(?:I|me|my|we|us|our)\b)", re.IGNORECASE)
+# "Ana is our new treasurer": the treasurer of all of them, not of whoever says so.
+_IS_OURS = re.compile(r"\b(?:is|are|was|were|as) our\b", re.IGNORECASE)
 # "Really made me think": whoever did so is left out.
 _DROPPED = re.compile(r"^(?:\w+ly|\w+ing(?! (?:is|was|has|helps|makes|gives|\w+s\b)))\b(?!['’])")
 _FIRST = listed(
@@ -109,6 +111,8 @@ def retold(text: str, speaker: Speaker) -> str | None:
     if not words or _QUOTED.search(text) or _ADDRESSED.intersection(words):
         return None
     if words[0].split("'")[0] in _POINTING:
+        return None
+    if not speaker.group_is_one and _IS_OURS.search(text):
         return None
     if not _FIRST.intersection(words):
         return text if _is_sentence(text) else None
@@ -307,7 +311,11 @@ class _Telling:
         if short != "d":
             raise _Unsafe
         following = next((_low(t) for t in self._tokens[self._at :] if t[0].isalpha()), "")
-        past = following in _WOULD or following in _PAST or following.endswith("ed")
+        past = (
+            following in _WOULD
+            or following in _PAST
+            or (following.endswith("ed") and following not in _ED_IS_NO_PAST)
+        )
         return "had" if past else "would"
 
     def _verbs_beside(self) -> None:

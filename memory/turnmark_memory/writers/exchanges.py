@@ -86,7 +86,11 @@ def exchanges_of(turns: Sequence[Evidence], number: int) -> Iterator[Exchange]:
     before = list(_before(turns, number))
     if _accepts(sentences[0]):
         yield from _agreed(turn, sentences[0], before)
-    elif before and (answer := _answer(turn, sentences, before[0])):
+    elif (
+        before
+        and _who(turns[number - 1]) != _who(turn)
+        and (answer := _answer(turn, sentences, before[0]))
+    ):
         yield answer
 
 

@@ -21,15 +21,17 @@ from turnmark_memory.writers.sentences import is_chinese
 _LONGEST_SLUG = 48
 # A name that comes up so often in one batch is a subject of its own.
 _RECURRING = 2
-# A conversation says early what it is about, ...
-_FIRST_TURNS = 3
-# ... and comes back to it.
+# A conversation says what it is about in its first turn, or later and comes back to it.
 _LEAST_THEME = 3
+# One that has a subject already needs more to have another.
+_LEAST_NEW_THEME = 5
 
 _NAME = re.compile(
     r"(?<=[a-z0-9,] )[A-Z][A-Za-z0-9]{2,}|(?<=[\u3400-\u9fff])\s*[A-Z][A-Za-z0-9]{2,}"
 )
 _HAN = re.compile(r"[\u3400-\u9fff]")
+# A word that counts something ("一楼") names none.
+_HAN_SUBJECT = re.compile(r"(?![一二两三四五六七八九十几每这那])[\u3400-\u9fff]")
 # What a conversation is about stands behind an article, perhaps with a word before it.
 _NOUN = re.compile(r"\b(?:the|our|this|a|next) ([a-z]{4,})s?\b(?: ([a-z]{4,})\b)?")
 _NO_NOUN = listed(
@@ -96,8 +98,8 @@ class Filing:
         if project:
             return f"projects/{project}"
         subject = self._subject(turn)
-        if self._groups[turn.namespace, turn.session]:
-            return subject or self.speaker(turn)
+        if subject:
+            return subject
         named = next((slug for slug in map(slug_of, _names_in(text)) if slug in self._names), None)
         known = next(
             (
@@ -161,8 +163,10 @@ class Filing:
             return best
         if shown := Counter(topic for topic in self._shown if topic.startswith("subjects/")):
             return max(shown, key=lambda topic: (shown[topic], topic))
-        word = _theme(turns)
-        return f"subjects/{slug_of(word)}" if word and slug_of(word) else None
+        word = _theme(turns, least=_LEAST_NEW_THEME if known else _LEAST_THEME)
+        if word and slug_of(word):
+            return f"subjects/{slug_of(word)}"
+        return known[0] if len(known) == 1 else None
 
 
 def slug_of(name: str, *, longest: int = _LONGEST_SLUG) -> str:
@@ -196,26 +200,39 @@ def _recurring_names(turns: Iterable[Evidence], people: People) -> frozenset[str
     return frozenset(slug for slug, n in counts.items() if n >= _RECURRING)
 
 
-def _theme(turns: Sequence[Evidence]) -> str | None:
-    """Returns the noun that most turns hold; the first ones and the assistant's count twice."""
+def _theme(turns: Sequence[Evidence], *, least: int) -> str | None:
+    """Returns the noun that most turns hold; the first turns count more."""
     texts = [turn.text for turn in turns]
     chinese = is_chinese("\n".join(texts))
     held = [_han_nouns(text) if chinese else _english_nouns(text) for text in texts]
     known = {noun for mine in held for noun in mine}
+    plain = {noun for text in texts for noun in nouns(text, verbal=False)} if chinese else known
     scores: Counter[str] = Counter()
-    for number, (turn, text) in enumerate(zip(turns, texts, strict=True)):
-        weight = 2 if number < _FIRST_TURNS or turn.role == "assistant" else 1
+    first = next((number for number, mine in enumerate(held) if mine), 0)
+    for number, text in enumerate(texts):
+        weight = max(_LEAST_THEME - (number - first), 1)
         words = set(held[number]) if chinese else known.intersection(_singular(text))
-        scores.update(dict.fromkeys(words, weight))
+        scores.update({word: weight * (2 if word in plain else 1) for word in words})
     order = {noun: -place for place, noun in enumerate(dict.fromkeys(n for m in held for n in m))}
-    best = max(scores, key=lambda noun: (scores[noun], order[noun]), default=None)
-    if best is None or scores[best] < _LEAST_THEME:
+    opening = set(held[first]) if first < _LEAST_THEME else set[str]()
+    shared = [noun for noun in scores if noun in opening or _is_shared(noun, turns)]
+    best = max(shared, key=lambda noun: (scores[noun], order[noun]), default=None)
+    if best is None or scores[best] < 2 * least:
         return None
     return best if chinese else _with_word_before(best, "\n".join(texts).casefold())
 
 
+def _is_shared(noun: str, turns: Sequence[Evidence]) -> bool:
+    """Returns whether turns of more than one person hold a noun."""
+    people = {
+        turn.speaker_id or turn.speaker_name for turn in turns if noun in turn.text.casefold()
+    }
+    return len(people) > 1
+
+
 def _english_nouns(text: str) -> list[str]:
-    found = (word for one in _NOUN.finditer(text.casefold()) for word in one.groups() if word)
+    # "The winter concert" is about a concert.
+    found = (word for one in _NOUN.finditer(text.casefold()) for word in one.groups()[::-1] if word)
     return [noun for word in found if (noun := word.removesuffix("s")) not in _NO_NOUN]
 
 
@@ -234,7 +251,7 @@ def _with_word_before(noun: str, text: str) -> str:
 
 def _han_nouns(text: str) -> list[str]:
     found = nouns(text) if _HAN.search(text) else []
-    return [word for word in found if _HAN.match(word) and word not in _NO_HAN_NOUN]
+    return [word for word in found if _HAN_SUBJECT.match(word) and word not in _NO_HAN_NOUN]
 
 
 def _basename(path: str) -> str:

@@ -46,7 +46,7 @@ _NOBODY = listed(
 ).union(WEEKDAYS, map(str.casefold, MONTHS))
 _HAN_NAME = rf"[{FAMILY_NAMES}][\u4e00-\u9fff]{{1,2}}"
 _HAN = re.compile(
-    rf"(?:{HAN_ROLES})(?:叫|是)?(?P<related>(?P<twin>[\u4e00-\u9fff])(?P=twin)|[小阿老][\u4e00-\u9fff]"
+    rf"(?:(?:{HAN_ROLES})(?<![狗猫])|[狗猫](?=叫))(?:叫|是)?(?P<related>(?P<twin>[\u4e00-\u9fff])(?P=twin)|[小阿老][\u4e00-\u9fff]"
     rf"|{_HAN_NAME}?)"
     rf"(?=今|明|昨|去|在|说|是|也|和|要|会|有|[，,。、0-9这那上下住的对喜]|$)"
     rf"|[\u4e00-\u9fff]{{2,4}}(?:叫|名叫)(?P<called>{_HAN_NAME}?)(?=[，,。、的是在]|$)"
@@ -160,12 +160,14 @@ def cut(text: str) -> list[str]:
     return [word for word, _ in _tag()(text)]
 
 
-def nouns(text: str) -> list[str]:
-    """Returns the nouns of a Chinese text, and the verbs that name something (露营)."""
-    return [word for word, tag in _tag()(text) if len(word) > 1 and tag in _NOUNS]
+def nouns(text: str, *, verbal: bool = True) -> list[str]:
+    """Returns the nouns of a Chinese text, and if `verbal` its verbs (露营 names something)."""
+    tags = _NOUNS | _VERBS if verbal else _NOUNS
+    return [word for word, tag in _tag()(text) if len(word) > 1 and tag in tags]
 
 
-_NOUNS = frozenset({"n", "nz", "nt", "vn", "v", "ns", "l"})
+_NOUNS = frozenset({"n", "nz", "nt", "ns", "l"})
+_VERBS = frozenset({"v", "vn"})
 
 
 def _at(text: str, name: str) -> Mention | None:

@@ -25,6 +25,8 @@ _SHORT_HAN = 12
 _LONGEST_RELATION = 16
 _LONGEST_HAN_RELATION = 6
 _INTRODUCES = re.compile(r"^(?:I['’]m|I am|My name is|我叫|我是)(?P<name>[^,，.。!！]+)[.。!！]*$")
+# Whoever only passes something on is not what it is about.
+_REPORTS = re.compile(r"(?: from [\w ]{1,20})? (?:says|said|told|mentioned)\b|说|告诉|提到")
 # A sentence that begins so points at the one before it.
 _LEANING = listed("it this that these those they he she so because its")
 
@@ -163,6 +165,8 @@ def _meant(one: Statement, mentions: Sequence[Mention], last: Sequence[str]) -> 
         return None
     if any(mention.start < found.start() for mention in mentions):
         return None
+    if last[0].split(" ")[-1] in one.text:  # "he's Mr de Vos, not Vos" puts the name itself right
+        return None
     return Meant(start=found.start(), end=found.end(), name=last[0])
 
 
@@ -174,6 +178,8 @@ def _subject(
         return meant.name if meant.name != turn.speaker_name else None
     first = next(iter(mentions), None)
     if first is None or first.name == turn.speaker_name:
+        return None
+    if _REPORTS.match(one.text, first.end):
         return None
     before = one.text[: first.start].strip(" ,，")
     is_short = len(before) <= (_LONGEST_HAN_RELATION if one.chinese else _LONGEST_RELATION)

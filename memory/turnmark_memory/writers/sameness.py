@@ -55,6 +55,32 @@ _NOT = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\d+")
+_MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sep|oct|nov|dec)[a-z]*"
+# What kind of value a text gives: what gives another of the same kind may replace it.
+_VALUES = {
+    "day": re.compile(
+        rf"\b\d{{1,2}}(?:st|nd|rd|th)\b|\b\d{{1,2}} {_MONTH}\b|\b{_MONTH} \d|\b\d{{4}}-\d\d"
+        r"|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d\s?[号日月]"
+        r"|[周期拜][一二三四五六日天末]",
+        re.IGNORECASE,
+    ),
+    "hour": re.compile(
+        r"\b\d{1,2}(?::\d\d|\s?[ap]m\b)|(?:\bat|\bfrom|\btill) \d{1,2}\b"
+        r"|[\d一二三四五六七八九十两]\s?点",
+        re.IGNORECASE,
+    ),
+    "money": re.compile(
+        r"[£$€¥]\s?\d|\d\s?(?:euros?|pounds?|dollars?|bucks|[元块万])", re.IGNORECASE
+    ),
+    "number": re.compile(
+        r"(?<![\d:./-])\d+(?![\d:./-])|[一二两三四五六七八九十百千万]+[个人顶条台家件]"
+    ),
+}
+_VALUE_WEIGHT = {"day": 1.0, "hour": 1.0, "money": 1.0, "number": 0.5}
+# With another value, a name that all texts of a topic share says a little after all.
+_IGNORED_WEIGHT = 0.5
+# "A session is 35 euros" and "a session is 42 euros" share so much that the newer one holds.
+_SAME_BUT_VALUE = 0.7
 
 
 class Terms(msgspec.Struct, frozen=True):
@@ -75,7 +101,7 @@ def terms_of(text: str) -> Terms:
             words.update(one for one in cut(word) if one not in _STOP_HAN and len(one) > 1)
             continue
         folded = word.casefold().replace("’", "'")
-        if folded in _STOP or (len(folded) == 1 and not folded.isdigit()):
+        if folded.replace("'", "") in _STOP or (len(folded) == 1 and not folded.isdigit()):
             continue
         stem = folded if folded.isdigit() or len(folded) < 5 else _ENDING.sub("", folded)  # noqa: PLR2004 -- short words have no ending
         words.add(stem)
@@ -115,12 +141,40 @@ def nearest(text: str, others: Sequence[str], ignored: Iterable[str] = ()) -> in
         shared = (terms.words & other.words) - skipped
         score = sum(_weight(word, terms.names | other.names) / spread[word] for word in shared)
         full = sum(_weight(word, terms.names | other.names) for word in shared)
+        if value := _other_value(text, others[number]):
+            named = terms.words & other.words & skipped
+            more = value + (_IGNORED_WEIGHT if named else 0)
+            full, score = full + more, score + more
         whole = sum(_weight(word, other.names) for word in other.words)
         least = _LEAST_ABOUT_HAN if any(word >= "\u3400" for word in shared) else _LEAST_ABOUT
         is_about = full >= max(_LEAST_SHARED, least * whole) or full >= _LEAST_OF_SHORT * whole > 0
         if is_about and score > best_score:
             best, best_score = number, score
     return best
+
+
+def _other_value(new: str, old: str) -> float:
+    """Returns how much it says that two texts give another value of one kind; 0 if they do not."""
+    new, old = _DATED.sub("", new), _DATED.sub("", old)
+    return max(
+        (
+            _VALUE_WEIGHT[kind]
+            for kind, pattern in _VALUES.items()
+            if (fresh := set(pattern.findall(new))) and (known := set(pattern.findall(old)))
+            if fresh.isdisjoint(known)
+        ),
+        default=0.0,
+    )
+
+
+def gives_another_value(new: str, old: str) -> bool:
+    """Returns whether two texts say the same, but for a number or a date."""
+    fresh, known = (
+        {word for word in terms_of(text).words if not word.isdigit()} for text in (new, old)
+    )
+    shared = len(fresh & known)
+    alike = shared > 1 and shared >= _SAME_BUT_VALUE * max(len(fresh), len(known))
+    return alike and _other_value(new, old) > 0 and bool(_NOT.search(new)) == bool(_NOT.search(old))
 
 
 def _weight(word: str, names: frozenset[str]) -> float:

@@ -33,7 +33,7 @@ _LINK = re.compile(r"https?://\S+")
 _LOG_LINE = re.compile(
     r"^\s*(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"  # a timestamp
     r"|\[?(?:DEBUG|INFO|WARN|WARNING|ERROR|FATAL|TRACE)\b"
-    r"|Traceback \(|File \"|at \S+\(|\w*(?:Error|Exception): "
+    r"|Traceback \(|File \"|at \S+ ?\(|\w*(?:Error|Exception): "
     r"|\$ |>>> |\.\.\. |\+\+\+ |--- |@@ |diff --git |commit [0-9a-f]{7}"
     r"|(?:E|W|I|D)/\w+|(?:error|warning)(?:\[\w+\])?: |\s*-->\s|(?:DETAIL|HINT|CONTEXT|NOTE): "
     r"|(?:\w+\.)+\w*(?:Error|Exception|Warning)\b|<\w+ 0x|\s*(?:\d+ )?\|(?: |$)|FAILED |panicked"
@@ -41,6 +41,8 @@ _LOG_LINE = re.compile(
     r"|\s*(?:test |running \d+ test)|thread '|panic: |goroutine \d|exit status|\t/"
     r"|.*\b0x[0-9a-f]{4})"
 )
+# A line below a line of a log that goes on with it: "index out of bounds: the len is 0".
+_LOG_MORE = re.compile(r"^\s*[a-z][\w ]{2,40}: ")
 _CODE_LINE = re.compile(
     r"(?:[;{}]\s*$|^\s*[})\]]|=>|&&|\|\||^\s*[\w.]+\s*=\s*\S|^\s*[\w.]+\([^)]*\)\s*$"
     r"|^\s*(?:def|fn|func|function)\s+\w+\s*\(|^\s*class\s+\w+\s*[:({]"
@@ -104,13 +106,16 @@ def _continues(passage: str, line: str) -> bool:
 
 def _prose_lines(text: str) -> Iterator[str]:
     """Yields the lines that somebody said, and "" where a passage must end."""
-    fenced = False
+    fenced = logged = False
     for line in text.splitlines():
         if _FENCE.match(line):
             fenced = not fenced
             yield ""
         elif not fenced:
-            yield "" if _is_noise(line) else line
+            is_more = logged and _LOG_MORE.match(line) is not None
+            noise = is_more or _is_noise(line)
+            logged = is_more or _LOG_LINE.match(line[:_LOOKED_AT_CHARS]) is not None
+            yield "" if noise else line
 
 
 def _is_noise(line: str) -> bool:

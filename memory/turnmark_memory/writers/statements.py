@@ -13,14 +13,19 @@ import re
 import msgspec
 
 from turnmark_memory.writers.chinese import CHINESE
+from turnmark_memory.writers.chinese_voice import has_subject
 from turnmark_memory.writers.cues import Cues, Kind
 from turnmark_memory.writers.english import ENGLISH
 from turnmark_memory.writers.listed import listed
+from turnmark_memory.writers.sameness import terms_of
 from turnmark_memory.writers.sentences import is_chinese, split_sentences
 
 # A turn with more statements than this is a document, not something said: it stays a source, which
 # recall finds, and only its beginning becomes blocks.
 _MOST_STATEMENTS = 40
+
+# "I'll ask" plans nothing that anybody could look up; "I can do sound" says enough.
+_SLIGHT = 2
 
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _WORD = re.compile(r"[^\W_]+")
@@ -39,7 +44,12 @@ _ASIDE = re.compile(
     re.IGNORECASE,
 )
 _CALLED = re.compile(r",\s+[A-Z][a-z]+\s*(?=[!.?…]*$)|^[A-Z][a-z]+,\s+")
-_POINTS_BACK = re.compile(r"^(?:it|that|this|they|those|these|there)\b|^[它这那]", re.IGNORECASE)
+_POINTS_BACK = re.compile(
+    r"^(?:it|that|this(?! (?:repo|project|app|service|tool|site|package)\b)|they|those|these"
+    r"|there)\b"
+    r"|^(?:它|[这那](?!个?(?:仓库|项目|系统|服务|程序|工具|网站|应用)))",
+    re.IGNORECASE,
+)
 # How somebody wants to be spoken to is theirs, wherever they work.
 _MANNERS = re.compile(
     r"\b(?:answers?|reply|replies|respond|call me|talk|speak|explain|tone|emojis?|apologi\w+"
@@ -49,7 +59,8 @@ _MANNERS = re.compile(
 )
 # "…, ok?" asks for a nod, and states.
 _TAG = re.compile(
-    r",?\s*\b(?:ok|okay|right|agreed|yeah|fine|good)\s*[?]+$|[，,](?:好吗|行吗|可以吗|对吧|好不好|行不行)[?？]*$",
+    r",?\s*\b(?:ok|okay|right|agreed|yeah|fine|good)\s*[?]+$|[，,](?:好吗|行吗|可以吗|对吧"
+    r"|好不好|行不行)[?？]*$",
     re.IGNORECASE,
 )
 # Words that somebody begins a sentence with; a command or a program's name keeps its case.
@@ -80,12 +91,22 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
 def statements_in(text: str, *, in_project: bool = False) -> list[Statement]:
     """Returns the statements of a turn in order, at most 40; in a project things count too."""
     found: list[Statement] = []
+    before = ""
     for place, sentence in enumerate(split_sentences(text)):
         said_before = bool(found) and found[-1].place == place - 1
         one = _statement(sentence, place, in_project=in_project, said_before=said_before)
         if one is not None:
-            found.append(one)
+            found.append(_of_same(one, before))
+        before = sentence
     return found[:_MOST_STATEMENTS]
+
+
+def _of_same(one: Statement, before: str) -> Statement:
+    """Returns a Chinese statement without a subject as one of the speaker, if `before` was so."""
+    if not one.chinese or one.personal or not CHINESE.alone.search(before):
+        return one
+    goes_on = not has_subject(one.text) and not CHINESE.shared.search(one.text)
+    return msgspec.structs.replace(one, personal=True) if goes_on else one
 
 
 def cues_of(sentence: str) -> Cues:
@@ -101,9 +122,7 @@ def is_question(sentence: str) -> bool:
 def said_something(text: str) -> str:
     """Returns a sentence without what it only begins with, "" where that is all."""
     body = cues_of(text).opener.sub("", text)
-    if body != text:
-        body = _recased(body)
-    return _ASIDE.sub("", body).strip()
+    return _ASIDE.sub("", _recased(body)).strip()
 
 
 def _recased(words: str) -> str:
@@ -179,7 +198,7 @@ def _without_chatter(sentence: str, cues: Cues) -> str:
 
 
 def _is_chatter(clause: str, cues: Cues) -> bool:
-    if _TIMED.search(clause):
+    if _TIMED.search(clause) and not cues.question.search(clause):
         return False
     if cues.question.search(clause) or cues.small_talk.search(clause):
         return not cues.strong.search(clause) and not cues.who.search(clause)
@@ -204,16 +223,29 @@ def _kind_of(text: str, sentence: str, cues: Cues, *, in_project: bool) -> Kind 
         return _content_kind(text, cues)
     if cues.remember.search(sentence):
         return _content_kind(text, cues)
+    if cues.passing.search(sentence):
+        return None
     if cues.decision.search(text) and not cues.hollow.search(text):
         return "decision"
     if in_project and cues.reason.search(text) and not cues.hollow.search(text):
         return "decision"
     if cues.command.search(text) or cues.hollow.search(text) or _is_reaction(text, cues):
         return None
-    if any(cue.search(text) for cue in (cues.plan, cues.preference, cues.who, cues.personal)):
+    if in_project and cues.symptom.search(text):
+        return None
+    named = _CALLED.sub("", text)
+    anchored = cues.anchor.search(named) or (cues is CHINESE and cues.change.search(text))
+    if cues.preference.search(text):
         return _content_kind(text, cues)
-    is_about = cues.anchor.search(text) or (in_project and cues.thing.search(text))
+    if any(cue.search(text) for cue in (cues.plan, cues.who, cues.personal)):
+        return _content_kind(text, cues) if anchored or not _is_slight(text) else None
+    is_about = anchored or (in_project and cues.thing.search(text))
     return "fact" if is_about else None
+
+
+def _is_slight(text: str) -> bool:
+    """Returns whether a sentence has hardly a word that says what it is about."""
+    return len(terms_of(text).words) < (1 if is_chinese(text) else _SLIGHT)
 
 
 def _is_reaction(text: str, cues: Cues) -> bool:

@@ -121,7 +121,7 @@ def _third(one: Statement, turn: Evidence, meant: Meant | None, *, named: bool) 
         text = f"{known[1] or ''}{text[known.end() :]}"
     if one.chinese:
         subject = meant is not None
-        return chinese_voice.retold(text, name, in_project=in_project, has_subject=subject)
+        return chinese_voice.retold(text, name, in_project=in_project, is_known=subject)
     name = f"the{name[3:]}" if name.startswith("The user") else name
     return english_voice.retold(text, Speaker(name, in_project=in_project))
 

@@ -61,7 +61,7 @@ GOLDEN = (
     ),
     (
         ("Tom: does that hall have a piano?", "Ines: an upright, bit out of tune"),
-        ['Ines (asked ‘does that hall have a piano?’): "an upright, bit out of tune"'],
+        ['Ines (asked ‘does that hall have a piano?’): "An upright, bit out of tune"'],
     ),
     (
         ("Jon: I got the job at the aquarium! Marine educator, starts in 2027.",),

@@ -7,8 +7,8 @@ import pytest
 from turnmark_memory.writers.statements import statements_in
 
 KEPT = (
-    ("my favourite colour is green", "preference"),
-    ("i'm vegetarian", "preference"),
+    ("My favourite colour is green", "preference"),
+    ("I'm vegetarian", "preference"),
     ("I moved from Oslo to Bergen last month.", "who"),
     ("My name is Robin and I work as a nurse.", "who"),
     ("My sister Lena lives in Lisbon.", "who"),
