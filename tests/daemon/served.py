@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from daemon.daemon_process import FAST_IDLE_MINUTES, DaemonPlace, by_words
 
-SECONDS = 30.0
+SECONDS = 60.0
 """How long anything may take: a wait that is over sooner on any machine that can run the tests."""
 
 _numbers = itertools.count(1)

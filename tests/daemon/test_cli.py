@@ -117,7 +117,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
         running, _ = portal.start_task(server.run)
         yield daemon
         portal.call(server.stop)
-        running.result(timeout=10)
+        running.result(timeout=60)
 
 
 class Ran(msgspec.Struct, frozen=True):
@@ -392,7 +392,7 @@ def test_ends_quietly_when_its_reader_leaves(turnmark: Shell, daemon: Daemon) ->
     assert running.stdout is not None
     assert running.stdout.read(10) == "x" * 10
     running.stdout.close()
-    assert running.wait(timeout=30) == 141
+    assert running.wait(timeout=60) == 141
     assert running.stderr is not None
     assert running.stderr.read() == ""
     running.stderr.close()
@@ -1121,7 +1121,7 @@ def test_prints_events_as_they_come_until_interrupted(turnmark: Shell, daemon: D
     assert running.stdout is not None
     lines = [running.stdout.readline() for _ in daemon.events]
     running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=30)
+    _, err = running.communicate(timeout=60)
     assert (running.returncode, err) == (0, "")
     assert lines[0].split() == [
         "4",
@@ -1149,4 +1149,4 @@ def test_watches_as_json(turnmark: Shell, daemon: Daemon) -> None:
     assert running.stdout is not None
     assert json.loads(running.stdout.readline()) == event
     running.send_signal(signal.SIGINT)
-    running.communicate(timeout=30)
+    running.communicate(timeout=60)

@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -433,13 +432,11 @@ def test_notices_a_copied_workspace_at_the_start(sound: Path) -> None:
     with daemon_place(idle_minutes=60) as daemon:
         shutil.copytree(sound / "state", daemon.state)
         shutil.copytree(sound / "memory", daemon.workspace)
-        began = time.monotonic()
         daemon.start()
         with daemon.connect_sync() as memory:
             (advice,) = memory.status()["what_to_do"]
             assert "two places" in advice
             assert str(sound / "memory") in advice
         daemon.stop()
-        assert time.monotonic() - began < SECONDS
         (found,) = [one for one in look(daemon.root) if one.level != "ok"]
         assert (found.check, found.level) == ("identity", "bad")

@@ -17,7 +17,7 @@ def manager(tmp_path: Path) -> Iterator[socket.socket]:
     """A service manager that listens on a path."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
         receiver.bind(str(tmp_path / "notify"))
-        receiver.settimeout(5)
+        receiver.settimeout(60)
         yield receiver
 
 
@@ -44,7 +44,7 @@ def test_reaches_an_abstract_socket() -> None:
     name = f"turnmark-test-{os.getpid()}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
         receiver.bind("\0" + name)
-        receiver.settimeout(5)
+        receiver.settimeout(60)
         Notifier("@" + name).ready()
         assert receiver.recv(100) == b"READY=1"
 

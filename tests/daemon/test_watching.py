@@ -18,7 +18,7 @@ from turnmark.watching import THREAD_NAME, FileWatcher, is_edit
 
 pytestmark = pytest.mark.anyio
 
-LONGEST_SECONDS = 30.0
+LONGEST_SECONDS = 60.0
 
 
 class Listener:

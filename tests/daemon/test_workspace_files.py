@@ -74,7 +74,7 @@ async def _found(
     """Asks after each rebuilt core page until the answer holds."""
     async with place.connect() as memory, memory.subscribe(types=["CoreRebuilt"]) as events:
         answer = await memory.call(method, params)
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             while not holds(answer):
                 await anext(events)
                 answer = await memory.call(method, params)

@@ -99,7 +99,7 @@ class Scribe:
 
     async def wait_asked(self, times: int) -> None:
         """Returns once it was asked so often."""
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while len(self.batches) < times:
                 await self.asked.wait()
 
@@ -265,7 +265,7 @@ class AtWork:
 
     async def wait_for(self, is_true: Callable[[], bool]) -> None:
         """Returns once something holds that an event announces."""
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             while not is_true():
                 await self._heard.wait()
 
@@ -283,7 +283,7 @@ class AtWork:
 
     async def quiet(self) -> None:
         """Returns once the worker has looked at all it heard of and nothing is under way."""
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             await anyio.wait_all_tasks_blocked()
             while not self.memory.worker.is_at_rest:
                 await self.store.write(lambda _: None)

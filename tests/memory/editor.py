@@ -96,7 +96,7 @@ def editor(way: str, file: Path) -> Iterator[Editor]:
         yield Editor(process)
         assert process.stdin is not None
         process.stdin.close()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=60) == 0
     finally:
         process.kill()
         process.wait()

@@ -331,7 +331,7 @@ def _killed_after(root: Path, appends: int) -> Sequence[int]:
         if len(told) == appends:
             break
     process.kill()
-    rest, _ = process.communicate(timeout=10)
+    rest, _ = process.communicate(timeout=60)
     return [*told, *(int(line) for line in rest.splitlines())]
 
 

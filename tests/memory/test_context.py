@@ -18,7 +18,7 @@ from turnmark_memory.recall import Recall
 from turnmark_memory.requests import ContextRequest
 from turnmark_memory.tokens import load_counter
 
-GIVE_UP_SECONDS = 20
+GIVE_UP_SECONDS = 60
 EXACT = load_counter()
 """Loads its vocabulary at the first count."""
 

@@ -435,7 +435,7 @@ def test_torture_loses_no_edit_and_no_batch(
         assert lines.count(b"start") == 1
         base = now
     editor_input.close()
-    assert editor.wait(timeout=10) == 0
+    assert editor.wait(timeout=60) == 0
     editor_output.close()
     assert merged + stale > 0
     assert staging(workspace) == []

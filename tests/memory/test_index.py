@@ -353,7 +353,7 @@ def test_readers_in_other_threads_go_on_beside_writes_and_rebuilds(index: Index)
     index.add_turns(together)
     stop.set()
     for reader in readers:
-        reader.join(timeout=30)
+        reader.join(timeout=60)
     assert failures == []
     assert set(seen) <= {0, 20}
     assert len(turns(index, "apples")) == 20

@@ -81,7 +81,7 @@ async def test_a_memory_stops_while_it_takes_something_out(monkeypatch: pytest.M
 
             monkeypatch.setattr(work.memory.installer, "carry_out", carry_out_later)
             await work.store.rewind(Rewind(session="s", to="t1"))
-            with anyio.fail_after(30):
+            with anyio.fail_after(60):
                 await held.reached.wait()
             tasks.cancel_scope.cancel()
             others.start_soon(held.let_go)

@@ -138,7 +138,7 @@ def test_is_loaded_once_by_many_threads(monkeypatch: pytest.MonkeyPatch) -> None
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join(timeout=60)
     assert numbers == [2] * 8
     assert loads == [1]
 

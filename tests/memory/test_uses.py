@@ -168,7 +168,7 @@ async def test_is_written_beside_by_the_memory_at_work() -> None:
         await work.flush()
         (dana,) = blocks(work)
         await work.memory.show(ShowRequest(ref=str(dana.id)))
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             while not (work.root / USES_FILE).exists():
                 await anyio.lowlevel.checkpoint()
                 await work.store.read(lambda _db: None)

@@ -81,7 +81,8 @@ async def test_a_reader_puts_the_end_of_the_log_off(stage: Stage) -> None:
     await stage.append(user(f"the word is {WORD}", "a"))
     with stage.store._readers.snapshot() as reader:
         reader.execute("SELECT * FROM turn").fetchall()
-        with anyio.fail_after(3):
+        await stage.write(lambda tx: tx.db.set_busy_timeout(120_000))
+        with anyio.fail_after(60):
             await stage.delete()
     assert files_with_the_word(stage) == ["sessions.db-wal"]
     await stage.append("next")

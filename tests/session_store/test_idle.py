@@ -37,7 +37,7 @@ class Ticking(Stage):
 
     async def wait_armed(self) -> None:
         """Returns once the clock sleeps towards a deadline, with no look of its own under way."""
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await anyio.wait_all_tasks_blocked()
             while self.clock._armed_ms is None:
                 await anyio.wait_all_tasks_blocked()
@@ -70,7 +70,7 @@ def idles(stage: Stage) -> list[TipIdle]:
 
 async def until(stage: Ticking, count: int) -> list[TipIdle]:
     """Returns the first `count` idle tips."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         while len(idles(stage)) < count:
             await stage.published.wait()
     return idles(stage)

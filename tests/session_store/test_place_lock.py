@@ -37,7 +37,7 @@ def _holder(path: Path) -> subprocess.Popen[str]:
 
 def _end(process: subprocess.Popen[str]) -> None:
     process.kill()
-    process.communicate(timeout=10)
+    process.communicate(timeout=60)
 
 
 def test_second_holder_is_told_the_first_ones_pid(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_is_free_after_sigkill_of_its_holder(tmp_path: Path) -> None:
     """The kernel frees the lock: nothing is stale and nothing has to be repaired."""
     process = _holder(tmp_path / "lock")
     process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=10)
+    process.communicate(timeout=60)
     with hold_lock(tmp_path / "lock"):
         assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"
 

@@ -56,7 +56,7 @@ async def test_a_read_sees_one_commit(stage: Stage) -> None:
         rows = db.execute("SELECT count(*) FROM namespace WHERE name = 'x'").fetchall()
         return first, rows[0][0]
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         assert await stage.store.read(read) == (1, 0)
 
 

@@ -18,7 +18,7 @@ from turnmark_session_store.database import open_writer
 from turnmark_session_store.transaction import Transaction
 from turnmark_session_store.writer_thread import Settle, WriterThread
 
-WAIT_SECONDS = 20
+WAIT_SECONDS = 60
 _FAILURES: dict[str, int] = {}
 
 
