@@ -1,12 +1,13 @@
 """Recall and context over a growing memory: what it costs to build, to keep and to ask.
 
 Run: python benchmarks/recall_scale.py [--documents 10000,100000] [--million] [--fused]
-     [--questions 200]
+     [--questions 200] [--keep DIR]
 
 Four fifths of the documents are turns, one fifth blocks; words are made from a seed, in English and
 Chinese, with natural frequencies, and a question takes a few words of a turn. Store, index, recall
 and context are the real ones; only the worker is left out, which has nothing to do with asking.
 `--fused` also asks by meaning (needs the extra e5): vectors are drawn, questions really embedded.
+`--keep` leaves the memories in a directory, a later run asks what is there (not with `--fused`).
 Building includes making the words (some 40 us of a turn's time). Times depend on the machine and on
 what else it does: `cpu` is what this process computed for one question, `p50` and `p95` passed.
 """
@@ -70,12 +71,15 @@ class Asked:
 
 @asynccontextmanager
 async def filled(directory: Path, turns: Iterable[TurnDoc]) -> AsyncGenerator[SessionStore]:
-    """Gives a store that has the turns."""
-    store = SessionStore.open(directory / "sessions.db", count=len, idle_ms=3_600_000)
+    """Gives a store that has the turns; one that is there already is taken as it is."""
+    path, is_filled = directory / "sessions.db", directory / "is-filled"
+    is_kept = await anyio.Path(is_filled).exists()
+    store = SessionStore.open(path, count=len, idle_ms=3_600_000)
     try:
-        for session, said in groupby(turns, key=lambda turn: turn.session):
+        for session, said in groupby(() if is_kept else turns, key=lambda turn: turn.session):
             given = [_turn_in(turn) for turn in said]
-            await store.append(AppendTurns(session=session, turns=given))
+            await store.append(AppendTurns(session=session, turns=given, key=session))
+        await anyio.Path(is_filled).touch()
         yield store
     finally:
         await store.aclose()
@@ -93,10 +97,11 @@ def _turn_in(turn: TurnDoc) -> TurnIn:
 
 
 def built(path: Path, speech: Speech, turns: int) -> tuple[Index, float]:
-    """Returns an index of turns and blocks, and the seconds that making it took."""
+    """Returns an index of turns and blocks, and the seconds that making it took; none if kept."""
     index = Index.open(path)
     began = time.perf_counter()
-    index.rebuild(speech.turns(turns), speech.topics(turns), 1)
+    if index.revision is None:
+        index.rebuild(speech.turns(turns), speech.topics(turns), 1)
     return index, time.perf_counter() - began
 
 
@@ -188,7 +193,10 @@ def main() -> None:
     parser.add_argument("--million", action="store_true", help="10^6 documents too: many minutes")
     parser.add_argument("--fused", action="store_true")
     parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument("--keep", type=Path)
     given = parser.parse_args()
+    if given.keep and given.fused:
+        parser.error("--keep keeps no vectors: leave --fused out")
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     real = find_embedder("e5") if given.fused else None
     sizes = [int(part) for part in given.documents.split(",")]
@@ -200,8 +208,10 @@ def main() -> None:
         + f"{'MiB':>10}"
     )
     for size in [*sizes, *([_MILLION] if given.million else [])]:
-        with tempfile.TemporaryDirectory(prefix="turnmark-bench-") as directory:
-            anyio.run(measure, size, given.questions, Path(directory), real)
+        with tempfile.TemporaryDirectory(prefix="turnmark-bench-") as passing:
+            directory = given.keep / str(size) if given.keep else Path(passing)
+            directory.mkdir(parents=True, exist_ok=True)
+            anyio.run(measure, size, given.questions, directory, real)
 
 
 if __name__ == "__main__":

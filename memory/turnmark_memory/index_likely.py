@@ -25,9 +25,10 @@ MANY = 3_000
 """Documents from which on they are chosen this way; fewer are all scored by BM25."""
 
 _MOST_LISTED = 5_000
-"""Documents that the rarest terms may list. Source: LoCoMo's first five conversations among 77,000
-turns drawn from their own words: 2,000 / 3,000 / 5,000 listed, with the terms below, find 66.5 /
-67.1 / 67.2 % of the evidence in the first ten; BM25 of 3,000 matches found 60.7 %."""
+"""Documents that the rarest terms may list. Source: `benchmarks/recall_crowded.py`, LoCoMo's first
+five conversations among 77,000 turns drawn from their own words: 2,000 / 3,000 / 5,000 listed, with
+the terms below, find 66.5 / 67.1 / 67.2 % of the evidence in the first ten; BM25 of 3,000 matches
+found 60.7 %."""
 
 _MOST_FOLLOWED = 4
 """More frequent terms that are looked for in what is listed, the rarest of them first. Source: as
