@@ -21,10 +21,9 @@ _DEPTH_OF_MANY = 300
 _LOOKED_AROUND = 50
 _RANKED_BLOCKS = 100
 """In a large memory more candidates are looked at, and only the most promising ranked, with the
-turns around them: those are not the same ones there, and cost the most. Source: LoCoMo's first five
-conversations among 77,000 turns drawn from their own words: 40 / 50 / 100 turns looked around find
-67.5 / 67.2 / 68.1 % of the evidence in the first ten, in 9, 9 and 11 ms; 200 candidates instead
-of 300 find 66.6 %."""
+turns around them: those are not the same ones there, and cost the most. Source:
+`benchmarks/recall_crowded.py`: 40 / 50 / 100 turns looked around find 67.5 / 67.2 / 68.1 % of the
+evidence in the first ten, in 9, 9 and 11 ms; 200 candidates instead of 300 find 66.6 %."""
 
 _SPEAKER_PROMISE = 1.6
 
