@@ -74,7 +74,7 @@ def gather(
     if "block" in kinds:
         blocks = _find(index, "block", asked, filters) if words else []
         blocks += _missing(index, "block", blocks, near, filters)
-    terms = {term for unit in asked.units for term in (*unit.full, *unit.half)}
+    terms = {term for unit in asked.units for term in unit.all}
     of_turns, of_blocks = index.frequencies("turn", terms), index.frequencies("block", terms)
     frequencies = {term: of_turns[term] + of_blocks[term] for term in terms}
     named = index.speaker_terms(asked.terms)
@@ -107,7 +107,7 @@ def blocks_within(
     """Returns all blocks of `topics` that satisfy `filters`."""
     refs = [block.block for topic in topics for block in index.blocks_of(topic)]
     found = index.found("block", refs, filters)
-    terms = {term for unit in asked.units for term in (*unit.full, *unit.half)}
+    terms = {term for unit in asked.units for term in unit.all}
     matching = Matching(asked, index.frequencies("block", terms), index.size("block"))
     return Candidates(
         turns={},
@@ -158,7 +158,8 @@ def _look_around(
 
 def _find(index: Index, kind: Kind, asked: Query, filters: Filters) -> list[Found]:
     depth = DEPTH if index.size(kind) <= MANY else _DEPTH_OF_MANY
-    found = index.likely(kind, asked.terms, depth, filters) if asked.terms else []
+    terms = (*asked.terms, *asked.kin)
+    found = index.likely(kind, terms, depth, filters) if terms else []
     if asked.second and len(found) < _SECOND_CHANCE_BELOW:
         known = {one.row for one in found}
         more = index.likely(kind, asked.second, depth, filters)

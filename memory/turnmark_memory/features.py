@@ -49,6 +49,7 @@ FEATURES = (
     "opens",  # the first of its session
     "phrase",  # two of the question's words side by side
     "near",  # in meaning
+    "near_of_nearest",  # ... as a part of how near the nearest is
     "near_before",
     "near_after",
     "near_session",
@@ -161,6 +162,7 @@ class _Rating:
         self._near = {
             row: near.get((kind, one.ref), 0.0) if near else 0.0 for row, one in found.items()
         }
+        self._nearest = max(near.values(), default=0.0) or 1.0
         self._matches = {
             row: candidates.matching.match(one.terms)
             for row, one in (*found.items(), *self._context.items())
@@ -251,6 +253,7 @@ class _Rating:
             float(before is None and self._kind == "turn"),
             self._phrases_in(one.terms),
             self._near[row],
+            self._near[row] / self._nearest,
             0.0 if before is None else self._near.get(before, 0.0),
             0.0 if after is None else self._near.get(after, 0.0),
             near_session,

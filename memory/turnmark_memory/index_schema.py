@@ -17,7 +17,7 @@ Kind = Literal["turn", "block"]
 APPLICATION_ID = 0x746D6978
 """`tmix`: keeps a database of another program from being taken for an index and replaced."""
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 PRAGMAS = (
     "PRAGMA journal_mode = wal",

@@ -25,7 +25,8 @@ _CHARACTER_FACTOR = 0.6
 """Two characters make about one word."""
 
 _HALF = 0.35
-"""What a character counts for without its neighbour: all of a question's characters, in any order,
+"""What a character counts for without its neighbour, and a word for one that may stand in for it:
+all of a question's characters, in any order,
 just pass the floor, half of them don't."""
 
 _PART = 64
@@ -69,10 +70,13 @@ class Matching:
             weight if counts else 0.0 for weight, counts in zip(weights, self.topical, strict=True)
         ]
         self.units = tuple(
-            (weight, _between_blanks(unit.full), _between_blanks(unit.half))
+            (weight, _between_blanks(unit.full), _between_blanks(unit.half[:1] + unit.kin))
             for weight, (_, unit) in zip(self._topical_weights, units, strict=True)
         )
         self._total = _most(self._weights)
+        self.unknown_names, self.unknown_words = _unknown(
+            [unit for _, unit in units], self._weights, frequencies
+        )
         self._topical_total = _most(self._topical_weights)
         self._shares: dict[int, float] = {}
         self._coverages: dict[int, float] = {}
@@ -96,7 +100,7 @@ class Matching:
             if count:
                 bits |= 1 << bit
                 times.append((weight, count))
-            elif parts and parts[0] in terms:
+            elif parts and any(part in terms for part in parts):
                 bits |= 1 << (bit + _PART)
                 times.append((_HALF * weight, 1))
         return Match(bits, tuple(times), terms.count(" ") - 1)
@@ -157,6 +161,18 @@ def _meaning(unit: Unit, frequencies: Mapping[str, int], size: int) -> float:
     rarity = log((size + _BACKGROUND) / (count + 0.5)) / log((size + _BACKGROUND) / 0.5)
     factor = _NAME_FACTOR if unit.name else _COMMON_FACTOR if unit.common else 1.0
     return rarity * factor * (_CHARACTER_FACTOR if unit.half else 1.0)
+
+
+def _unknown(
+    units: Sequence[Unit], weights: Sequence[float], frequencies: Mapping[str, int]
+) -> tuple[float, float]:
+    """Returns the shares of a question that are names, and other words, that no document has."""
+    names = words = 0.0
+    for unit, weight in zip(units, weights, strict=True):
+        if not any(frequencies.get(term) for term in unit.all):
+            names, words = (names + weight, words) if unit.name else (names, words + weight)
+    total = sum(weights) or 1.0
+    return names / total, words / total
 
 
 def _between_blanks(terms: tuple[str, ...]) -> tuple[str, ...]:

@@ -16,15 +16,13 @@ import msgspec
 from turnmark_memory import weights
 from turnmark_memory.candidates import Candidates
 from turnmark_memory.dense import DocRef
-from turnmark_memory.features import Ratings, Seen
+from turnmark_memory.features import FEATURES, Ratings, Seen
+from turnmark_memory.floor import known, signs_of
 from turnmark_memory.index_schema import Found, Kind
 from turnmark_memory.search_text import Query
 
-FLOOR = 0.3
-"""The share of a question, weighted, that the best candidate must speak about, else there is none.
-
-Source: `python -m recall` in benchmarks: 98.6 % of LoCoMo's questions about the first five
-conversations reach it in their own one, 8.9 % of those about the other four."""
+FLOOR = 0.5
+"""How much must speak for an answer (`floor.known`), else nothing is returned; 0 returns all."""
 
 HIT_SHARE = 0.1
 """The share of the best candidate's coverage that any hit must have, itself or the question that it
@@ -35,8 +33,13 @@ _TELLING = 1.0
 """Rarity of a question's words, together, from which a match tells something: that of one word in
 every third document. What shares only words that most documents have scores less."""
 
-MEANING_FLOOR = 0.5
-"""Nearness in meaning from which a document that shares no word is an answer."""
+MEANING_FLOOR = 0.3
+"""Nearness in meaning from which a document that shares no word may be a hit."""
+
+_LEAST_COVERAGE = 0.3
+"""The best candidate is taken to cover that much at least when others are compared with it."""
+
+_AROUND = FEATURES.index("share_around")
 
 
 class Ranked(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,29 +63,44 @@ def rank(
     Without a floor all are, for candidates that were chosen on other grounds.
     """
     ratings = Ratings(asked, candidates, nearness)
-    seen = ratings.seen()
     near = nearness or {}
-    covered = [candidates.matching.coverage(one.match.bits) for one in seen]
-    best = max(covered, default=0.0)
-    nearest = max((near.get((one.kind, one.found.ref), 0.0) for one in seen), default=0.0)
-    if floored and best < FLOOR and (nearest < MEANING_FLOOR or not near):
-        return []
-    chosen = weights.WITH_MEANING if near else weights.BY_WORDS
-    telling = 1.0 if near else min(max(map(_rarity, seen), default=0.0) / _TELLING, 1.0)
-    least = HIT_SHARE * max(best, FLOOR)
-    ranked = [
-        Ranked(
-            kind=one.kind,
-            found=one.found,
-            score=telling * _likelihood(chosen, ratings.values(one)),
-            coverage=share,
+    seen = [
+        (
+            one,
+            candidates.matching.coverage(one.match.bits),
+            near.get((one.kind, one.found.ref), 0.0),
         )
-        for one, share in zip(seen, covered, strict=True)
+        for one in ratings.seen()
+    ]
+    best = max((share for _, share, _ in seen), default=0.0)
+    least = HIT_SHARE * max(best, _LEAST_COVERAGE)
+    rated = [
+        (one, share, ratings.values(one))
+        for one, share, nearness_of in seen
         if not floored
         or max(share, _coverage_of_question(one, candidates)) >= least
-        or near.get((one.kind, one.found.ref), 0.0) >= MEANING_FLOOR
+        or nearness_of >= MEANING_FLOOR
     ]
-    return _ordered(ranked)
+    around = max((values[_AROUND] for _, _, values in rated), default=0.0)
+    signs = signs_of(
+        candidates.matching, near, [(share, close) for _, share, close in seen], around
+    )
+    if floored and known(signs, with_meaning=bool(near)) < FLOOR:
+        return []
+    chosen = weights.WITH_MEANING if near else weights.BY_WORDS
+    rarest = max((_rarity(one) for one, _, _ in seen), default=0.0)
+    telling = 1.0 if near else min(rarest / _TELLING, 1.0)
+    return _ordered(
+        [
+            Ranked(
+                kind=one.kind,
+                found=one.found,
+                score=telling * _likelihood(chosen, values),
+                coverage=share,
+            )
+            for one, share, values in rated
+        ]
+    )
 
 
 def _coverage_of_question(one: Seen, candidates: Candidates) -> float:

@@ -47,6 +47,13 @@ _NARROWED = 2_000
 """Documents behind a filter that are all asked for their meaning: the nearest of the whole memory
 may well lie outside."""
 
+_NEAR = 30
+"""Documents that are candidates because they are near in meaning."""
+
+_ASKED_BY_MEANING = 0.25
+"""Nearness from which a document is a hit where meaning alone is asked for: who asks so wants what
+is nearest, even across languages, and takes some that is not near."""
+
 _CONCURRENT_SEARCHES = 4
 
 _MISSING = {
@@ -163,14 +170,14 @@ class Recall:
             return await self._in_thread(lambda: rank(asked, search(words=by_words)))
         found = await self._in_thread(partial(search, words=by_words))
         nearness = await self._nearness(self._dense, found, request, filters)
-        near = [
-            doc
-            for doc, score in nearness.items()
-            if score >= MEANING_FLOOR and doc[0] in request.kinds
-        ]
+        least = MEANING_FLOOR if by_words else _ASKED_BY_MEANING
+        near = _nearest(nearness, request.kinds, least)
         if not found.has_all(near):
             found = await self._in_thread(partial(search, near, words=by_words))
-        return await self._in_thread(partial(rank, asked, found, nearness))
+        ranked = await self._in_thread(partial(rank, asked, found, nearness, floored=by_words))
+        if by_words:
+            return ranked
+        return [one for one in ranked if nearness.get((one.kind, one.found.ref), 0.0) >= least]
 
     async def _selected(self, request: RecallRequest) -> list[Ranked] | None:
         """Returns the blocks of the topics that a model chose; None: it was not asked, or is late.
@@ -230,6 +237,14 @@ class Recall:
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await anyio.to_thread.run_sync(work, limiter=self._limiter)
+
+
+def _nearest(
+    nearness: Mapping[DocRef, float], kinds: Sequence[HitKind], least: float
+) -> list[DocRef]:
+    """Returns the nearest documents of `kinds`, none less near than `least`."""
+    near = [doc for doc, score in nearness.items() if score >= least and doc[0] in kinds]
+    return sorted(near, key=lambda doc: (-nearness[doc], doc))[:_NEAR]
 
 
 def lexical(index: Index, asked: Query, filters: Filters, kinds: Sequence[HitKind]) -> list[Ranked]:

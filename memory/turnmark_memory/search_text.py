@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -25,6 +26,7 @@ import apsw
 import msgspec
 
 from turnmark_memory.traits import Wants, wants_of
+from turnmark_memory.word_forms import BASE_FORMS, STAND_INS, TRANSLATIONS
 
 _LONGEST_TERM_CHARS = 40
 """A longer run is an encoded blob: its beginning is enough to find it again."""
@@ -121,26 +123,34 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     """One thing a question asks about: a word, or one character of an unspaced run.
 
     `full` are the terms of which any one shows that a document has it, `half` those that show it
-    in part (the character alone, without its neighbour). `common` marks general words, `name`
+    in part (the character alone, without its neighbour), and `kin` other words that the answer may
+    say in its place. `common` marks general words, `name`
     what is written like a name or a number.
     """
 
     full: tuple[str, ...]
     half: tuple[str, ...] = ()
+    kin: tuple[str, ...] = ()
     common: bool = False
     name: bool = False
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Whatever shows that a document speaks of it."""
+        return self.full + self.half + self.kin
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
     """A question, taken apart.
 
-    `terms` are looked for first; `second` (single characters) when those find too little. `units`
-    are what coverage is measured over. `phrases` are two terms between blanks that stand side by
-    side in a document that says it in the same words. Empty `terms` and `second`: nothing can be
-    found.
+    `terms` and `kin` are looked for first; `second` (single characters) when those find too
+    little. `units` are what coverage is measured over. `phrases` are two terms between blanks that
+    stand side by side in a document that says it in the same words. Empty `terms` and `second`:
+    nothing can be found.
     """
 
     terms: tuple[str, ...]
+    kin: tuple[str, ...] = ()
     second: tuple[str, ...]
     units: tuple[Unit, ...]
     phrases: tuple[str, ...] = ()
@@ -180,9 +190,11 @@ def query_of(text: str) -> Query:
         units = [Unit(full=tuple(_pairs(w)), half=tuple(w) if _is_run(w) else ()) for w in words]
         units = list(dict.fromkeys(units))
     terms = dict.fromkeys(term for unit in units for term in unit.full)
+    kin = dict.fromkeys(term for unit in units for term in unit.kin if term not in terms)
     second = dict.fromkeys(term for unit in units for term in unit.half if term not in terms)
     return Query(
         terms=tuple(terms),
+        kin=tuple(kin),
         second=tuple(second),
         units=tuple(units),
         phrases=tuple(dict.fromkeys(_phrases(units))),
@@ -239,6 +251,7 @@ def _stem(word: str) -> str:
     """Returns the Porter stem, from the stemmer that SQLite carries."""
     if not word.isascii():
         return word
+    word = BASE_FORMS.get(word, word)
     tokenizer, lock = _stemmer()
     with lock:
         found = tokenizer(word.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False)
@@ -298,7 +311,12 @@ def _units(plain: str, names: frozenset[str]) -> Iterator[Unit]:
             yield from _run_units(run)
         elif word not in _FUNCTION_WORDS:
             full = _with_answers((_stem(word),))
-            yield Unit(full=full, common=word in _COMMON_WORDS, name=word in names)
+            yield Unit(
+                full=full,
+                kin=_kin_of(full),
+                common=word in _COMMON_WORDS,
+                name=word in names,
+            )
 
 
 def _phrases(units: Sequence[Unit]) -> Iterator[str]:
@@ -330,9 +348,29 @@ def _character_unit(part: str, i: int) -> Unit:
         return Unit(full=(around,))
     pairs = tuple(_pairs(around))
     return Unit(
-        full=_with_answers(pairs), half=(part[i],), common=any(p in _COMMON_WORDS for p in pairs)
+        full=_with_answers(pairs),
+        half=(part[i],),
+        kin=_kin_of(pairs),
+        common=any(p in _COMMON_WORDS for p in pairs),
     )
 
 
 def _with_answers(terms: tuple[str, ...]) -> tuple[str, ...]:
     return terms + tuple(one for term in terms for one in _ANSWERED_BY.get(term, ()))
+
+
+@cache
+def _kin() -> Mapping[str, tuple[str, ...]]:
+    """Returns the terms that may stand for a term, in its own language and in the other one."""
+    found: dict[str, dict[str, None]] = defaultdict(dict)
+    for word, others in STAND_INS.items():
+        found[_stem(word)].update(dict.fromkeys(map(_stem, others)))
+    for word, others in TRANSLATIONS.items():
+        found[_stem(word)].update(dict.fromkeys(others))
+        for other in others:
+            found[other][_stem(word)] = None
+    return {term: tuple(kin) for term, kin in found.items()}
+
+
+def _kin_of(terms: Iterable[str]) -> tuple[str, ...]:
+    return tuple(kin for term in terms for kin in _kin().get(term, ()) if kin != term)

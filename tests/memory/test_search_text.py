@@ -143,3 +143,27 @@ def test_meets_answers_in_other_words(question: str, answer: str) -> None:
 def test_asks_about_a_move_alone() -> None:
     """A question about a move is not one about living somewhere."""
     assert "live" not in query_of("when did I move?").terms
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("What did she buy?", "She bought a tent."),
+        ("children", "a child"),
+        ("Who is his mother?", "His mom called."),
+        ("backend service", "我用Python写后端服务"),
+        ("后端", "I write the backend in Python"),
+    ],
+)
+def test_another_form_or_word_for_the_same_is_looked_for(question: str, text: str) -> None:
+    """Irregular forms, everyday stand-ins and the other language's word meet."""
+    asked = query_of(question)
+    assert {*asked.terms, *asked.kin} & set(terms_of(text))
+
+
+def test_a_stand_in_is_no_word_of_the_question() -> None:
+    """What the answer may say instead is kept apart from what was asked."""
+    asked = query_of("Who is his mother?")
+    assert "mother" in asked.terms
+    assert "mom" in asked.kin
+    assert "mom" not in asked.terms
