@@ -32,6 +32,7 @@ from turnmark_memory.relations import keys_of, refs_of
 from turnmark_memory.removal import live_citing
 from turnmark_memory.revisions import scrub_records
 from turnmark_memory.shelf import Shelf
+from turnmark_memory.topic import Definition, FrontMatter, Heading, Topic
 from turnmark_memory.topic_edit import set_about
 from turnmark_session_store import SessionStore
 from turnmark_session_store.failpoints import failpoint
@@ -180,7 +181,7 @@ class TakingBack:
                 Work(name=f"{cause}/{block}", edits=(Retire(block=block, reason=cause),))
                 for block in blocks
             ]
-            works.append(self._plain_abouts(blocks))
+            works.append(self._plain_abouts(blocks, is_forgetting=cause == FORGOTTEN))
             at = datetime.now(UTC)
             return compose(self._shelf, works, revision=revision, cause=cause, at=at, turns=None)
 
@@ -192,10 +193,11 @@ class TakingBack:
             log.info("blocks_retired", blocks=len(blocks), cause=cause)
         return blocks
 
-    def _plain_abouts(self, blocks: Iterable[str]) -> Work:
+    def _plain_abouts(self, blocks: Iterable[str], *, is_forgetting: bool) -> Work:
         """Returns the work that takes back what a model said of the topics of `blocks`.
 
-        It was made of them, and may repeat them.
+        It was made of them, and may repeat them. A topic in which forgetting left nothing goes: its
+        name may be that of who was forgotten.
         """
         topics = sorted({topic for block in blocks if (topic := self._shelf.index.where(block))})
 
@@ -206,9 +208,26 @@ class TakingBack:
                 for name, topic in found.items()
                 if topic is not None and self._shelf.abouts.is_made(name, topic.about or "")
             }
-            return Applied(topics=changed, blocks=(), changes=())
+            bare = [
+                name
+                for name, topic in found.items()
+                if is_forgetting and topic is not None and self._is_bare(name, topic)
+            ]
+            kept = {name: topic for name, topic in changed.items() if name not in bare}
+            return Applied(topics=kept, blocks=(), changes=(), exact=dict.fromkeys(bare))
 
         return Work(name="plain abouts", carry_out=carry_out)
+
+    def _is_bare(self, name: str, topic: Topic) -> bool:
+        """Tells whether a topic says nothing any more, and a person has not written in its file."""
+        return (
+            all(
+                isinstance(part, FrontMatter | Heading | Definition) or not part.raw.strip()
+                for part in topic.segments
+            )
+            and self._shelf.abouts.is_ours(name, topic.about or "")
+            and all(base.kind == "install" for base in self._shelf.bases.recent(name))
+        )
 
     async def _resting(self, refs: Sequence[Ref]) -> list[str]:
         """Returns the blocks that cite any of `refs` and nothing that still counts."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memory.at_work import AtWork, at_work, keep_each, user
+from memory.at_work import AtWork, Scribe, at_work, keep_each, user
 from turnmark_events.errors import Forgotten, NotFound, Refused, Stale
 from turnmark_memory.forgetting import ForgetPlan, Forgot
 from turnmark_memory.model import Add, Answer, Batch, Edits, Revise
@@ -167,6 +167,30 @@ async def test_forgets_a_speaker_by_id_or_name() -> None:
         await forgot(work, speaker="王芳")
         assert holding(work, "third flowerpot") == []
         assert holding(work, "billing team")
+
+
+async def test_a_topic_of_which_nothing_is_left_goes() -> None:
+    """Its name is who was forgotten; one in which somebody else is spoken of stays."""
+
+    def by_speaker(batch: Batch) -> Answer:
+        adds = [
+            Add(topic=f"people/{turn.speaker_name}", text=turn.text, cites=(turn.label,))
+            for turn in batch.turns
+        ]
+        return Edits(edits=tuple(adds))
+
+    async with at_work(Scribe(by_speaker)) as work:
+        said = [
+            user("我住在成都。", "m1", speaker=Speaker(name="李雷")),
+            user(OTHER, "m2", speaker=Speaker(name="dana")),
+        ]
+        await work.append("group", said)
+        await work.memory.flush(FlushRequest())
+        topics = work.root / "topics/people"
+        assert len(list(topics.iterdir())) == len(said)
+        proof = (await forgot(work, speaker="李雷")).proof
+        assert (set(proof.left.values()), proof.found) == ({0}, ())
+        assert [path.name for path in topics.iterdir()] == ["dana.md"]
 
 
 async def test_everywhere_takes_the_same_words_in_other_sessions() -> None:
