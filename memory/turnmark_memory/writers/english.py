@@ -126,7 +126,7 @@ ENGLISH = Cues(
     passing=_any(
         r"^(?:imagine|suppose|pretend)\b|\b(?:i|we) wish\b|\bif only\b",
         r"\bif (?:i|we|you|he|she|they)(?:'d)? (?:only |ever )?(?:had|were|won|did|could|got)\b",
-        r"^[^\d]*(?:\bha(?:ha)+|\blol|\blmao|[😂🤣😅]+)[\s.!]*$",
+        r"^[^\d]{0,40}(?:\bha(?:ha)+|\blol|\blmao|[😂🤣😅]+)[\s.!]*$",
         r"^(?:i|i'm|i've|im|we're|it's|my \w+)\b[^A-Z\d]*\b(?:today|tonight|right now"
         r"|at the moment|so far)[\s.!]*$",
         r"\b(?:i'm|i am|im|we're) (?:here|there|outside|inside|on my way|on the way|locked out"
@@ -259,11 +259,12 @@ ENGLISH = Cues(
         r"\bmy (?:\w+ ){1,2}(?:is|are|was|has|lives|works)\b",
     ),
     change=_any(
-        r"\b(?:no longer|any ?more|not .{1,30} any ?more|moved (?:from|to|the)|from \S+(?: \w+)? to"
+        r"\b(?:no longer|any ?more|not .{1,30} any ?more|moved (?:from|to|the)|(?:went|goes|go"
+        r"|up|down|over|raised|grew|fell|bumped) from \S+(?: \w+)? to"
         r"|switch\w* (?:to|from|over)|after all|pushed (?:back|to)|postponed|moved up"
         r"|rescheduled|changed|changes|change of|now|left|quit|stopped|broke up|cancel\w+"
         r"|actually|correction|scratch that|forget (?:that|what)|i was wrong|meant|not the"
-        r"|dropp\w+|replac\w+|retir\w+|resign\w+|sold|gave up|since yesterday|slipped"
+        r"|dropp\w+|replac\w+|retir\w+|resign\w+|sold|gave up|slipped"
         r"|as of|no more|down to|swapped|upgraded|(?:fine|ok|okay|back|allowed|possible) again"
         r"|these days"
         r"|instead(?! of)|any longer|(?:works|is) better|(?:my|our|the) new \w+ (?:is|are)"

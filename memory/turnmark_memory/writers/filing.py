@@ -33,7 +33,7 @@ _HAN = re.compile(r"[\u3400-\u9fff]")
 # A word that counts something ("一楼") names none.
 _HAN_SUBJECT = re.compile(r"(?![一二两三四五六七八九十几每这那])[\u3400-\u9fff]")
 # What a conversation is about stands behind an article, perhaps with a word before it.
-_NOUN = re.compile(r"\b(?:the|our|this|a|next) ([a-z]{4,})s?\b(?: ([a-z]{4,})\b)?")
+_NOUN = re.compile(r"\b(?:the|our|this|a|next|about) ([a-z]{3,})s?\b(?: ([a-z]{3,})\b)?")
 _NO_NOUN = listed(
     "the and for our this that with from not your his her their its all any some no first"
     " last next same other time times thing things week weeks month months year years day days"
@@ -41,6 +41,7 @@ _NO_NOUN = listed(
     " future end start beginning everyone kind whole right idea note list summary decisions"
     " message question account days hours minutes group want need say said take make come goes"
     " give offer keep will would does did has had have was were are can could new old good"
+    " may put use see now too yet who how why way per out off ago bot one two three few lot old"
     " great big small that this what them those these more some most much"
 )
 _NO_HAN_NOUN = listed(
@@ -98,6 +99,8 @@ class Filing:
         if project:
             return f"projects/{project}"
         subject = self._subject(turn)
+        if subject and (known := self._known_in(text)):
+            return known
         if subject:
             return subject
         named = next((slug for slug in map(slug_of, _names_in(text)) if slug in self._names), None)
@@ -110,6 +113,16 @@ class Filing:
             None,
         )
         return known or (f"subjects/{named}" if named else None) or self.speaker(turn)
+
+    def _known_in(self, text: str) -> str | None:
+        """Returns the longest subject of memory that `text` names."""
+        folded = slug_of(text, longest=len(text) * 2 + 1)
+        named = [
+            topic
+            for topic in self._abouts
+            if topic.startswith("subjects/") and topic.partition("/")[2] in folded
+        ]
+        return max(named, key=len, default=None)
 
     def speaker(self, turn: Evidence) -> str:
         """Returns the topic of whoever spoke: by name, and by id too where two have one name."""
@@ -159,14 +172,14 @@ class Filing:
         known = [topic for topic in self._abouts if topic.startswith("subjects/")]
         counts = {topic: folded.count(topic.removeprefix("subjects/")) for topic in known}
         best = max(counts, key=lambda topic: counts[topic], default=None)
-        if best is not None and counts[best]:
+        if best is not None and counts[best] >= _RECURRING:
             return best
         if shown := Counter(topic for topic in self._shown if topic.startswith("subjects/")):
             return max(shown, key=lambda topic: (shown[topic], topic))
         word = _theme(turns, least=_LEAST_NEW_THEME if known else _LEAST_THEME)
         if word and slug_of(word):
             return f"subjects/{slug_of(word)}"
-        return known[0] if len(known) == 1 else None
+        return best if best and (counts[best] or len(known) == 1) else None
 
 
 def slug_of(name: str, *, longest: int = _LONGEST_SLUG) -> str:
@@ -237,7 +250,7 @@ def _english_nouns(text: str) -> list[str]:
 
 
 def _singular(text: str) -> set[str]:
-    return {word.removesuffix("s") for word in re.findall(r"[a-z]{4,}", text.casefold())}
+    return {word.removesuffix("s") for word in re.findall(r"[a-z]{3,}", text.casefold())}
 
 
 def _with_word_before(noun: str, text: str) -> str:
