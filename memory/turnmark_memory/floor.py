@@ -56,8 +56,8 @@ def signs_of(
 
 _BY_WORDS = (7.70, 4.60, -6.77, -1.65, 0.0, 0.0)
 _BY_WORDS_BIAS = -1.91
-_WITH_MEANING = (6.07, 0.0, -5.72, -0.24, 9.98, 4.98)
-_WITH_MEANING_BIAS = -8.61
+_WITH_MEANING = (3.62, 3.22, -5.85, 0.17, 9.85, 4.66)
+_WITH_MEANING_BIAS = -8.83
 
 
 def known(signs: Signs, *, with_meaning: bool) -> float:
