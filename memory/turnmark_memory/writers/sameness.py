@@ -73,7 +73,7 @@ _VALUES = {
         r"[£$€¥]\s?\d|\d\s?(?:euros?|pounds?|dollars?|bucks|[元块万])", re.IGNORECASE
     ),
     "number": re.compile(
-        r"(?<![\d:./-])\d+(?![\d:./-])|[一二两三四五六七八九十百千万]+[个人顶条台家件]"
+        r"(?<![\d:./-])\d+(?![\d:./-])|[二两三四五六七八九十百千万]+[个人顶条台家件]"
     ),
 }
 _VALUE_WEIGHT = {"day": 1.0, "hour": 1.0, "money": 1.0, "number": 0.5}

@@ -117,8 +117,10 @@ def _third(one: Statement, turn: Evidence, meant: Meant | None, *, named: bool) 
     name = speaker_of(turn, chinese=one.chinese)
     in_project = bool(turn.project)
     known = _INTRODUCTION.match(text)
-    if known is not None and (known["han"] or known["name"]) == turn.speaker_name:
+    introduced = (known["han"] or known["name"]) if known else None
+    if known and introduced and f"{introduced} ".startswith(f"{turn.speaker_name} "):
         text = f"{known[1] or ''}{text[known.end() :]}"
+        name = introduced  # "I'm Lena Brandt" of Lena: the whole name says more
     if one.chinese:
         subject = meant is not None
         return chinese_voice.retold(text, name, in_project=in_project, is_known=subject)

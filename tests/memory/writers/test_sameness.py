@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from turnmark_memory.writers.sameness import nearest, says_the_same
+from turnmark_memory.writers.sameness import gives_another_value, nearest, says_the_same
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,18 @@ def test_ends_no_five_facts_for_one() -> None:
         " with docker compose, staging has its own subdomain, prod deploys from tags alone"
     )
     assert nearest("prod left Hetzner", [long]) is None
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "other"),
+    [
+        ("The class fee is 42 euros a session.", "The class fee is 35 euros a session.", True),
+        ("房租一个月 4800，押一付三", "房租一个月 3200，押一付三", True),
+        ("The class fee is 35 euros a session.", "The class fee is 35 euros a session.", False),
+        ("The hall seats 40 people.", "The class fee is 35 euros a session.", False),
+        ("The class fee is not 42 euros a session.", "The class fee is 35 euros a session.", False),
+    ],
+)
+def test_tells_another_value_of_the_same(new: str, old: str, *, other: bool) -> None:
+    """The same words with another number or date; a no is another statement."""
+    assert gives_another_value(new, old) is other

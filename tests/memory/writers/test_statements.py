@@ -210,3 +210,32 @@ def test_keeps_a_thing_without_a_name_only_in_a_project() -> None:
 def test_keeps_only_the_beginning_of_a_document() -> None:
     """A turn of a thousand statements is a document; forty of them become blocks."""
     assert len(statements_in("I moved to Porto in 1999. " * 1000)) == 40
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "If I had a million euros I'd buy the building next door.",
+        "I might be late tomorrow, we'll see",
+        "I haven't slept properly since Monday",
+        "如果我中了彩票第一件事就是辞职",
+        "唉今天地铁又挤爆了",
+        "我最近睡得不好",
+    ],
+)
+def test_drops_what_passes(words: str) -> None:
+    """Moods, maybes and what would be are worth nothing in a week."""
+    assert statements_in(words) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        ("The parser blows up on the stations from Norway", False),
+        ("登录页又报错了", False),
+        ("The parser blows up because the stations have no name", True),
+    ],
+)
+def test_drops_a_symptom_without_its_cause(words: str, *, kept: bool) -> None:
+    """In a project what fails is soon mended; why it did is worth knowing."""
+    assert bool(statements_in(words, in_project=True)) is kept
