@@ -1,4 +1,3 @@
-# ruff: noqa: INP001 - a script beside what it writes, and no package
 """Writes the memories beside the example conversations, through a daemon of its own.
 
 Run: python docs/examples/make.py [NAME …]
