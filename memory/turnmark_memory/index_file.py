@@ -287,6 +287,7 @@ def _connect(path: Path, flags: int = _WRITE_FLAGS) -> Database:
     return db
 
 
-def _fold(value: apsw.SQLiteValue) -> str:
-    """Gives SQL what `search_text.fold` is: its own lower() knows ASCII alone."""
+def _fold(*values: object) -> str:
+    """Gives SQL what `search_text.fold` is, of one value: its own lower() knows ASCII alone."""
+    (value,) = values
     return fold(str(value))
