@@ -57,8 +57,9 @@ is nearest, even across languages, and takes some that is not near."""
 _CONCURRENT_SEARCHES = 4
 
 _MISSING = {
-    "dense": "no embedding model is installed here (pip install 'turnmark[e5]')",
-    "select": "no model is set up that could pick topics",
+    "dense": "no embedding model is in use here (pip install 'turnmark[e5]', and don't switch"
+    ' `embedder` in [recall] "off")',
+    "select": "no model is set up that could pick topics (give [writer.select] one)",
 }
 
 

@@ -248,7 +248,8 @@ class Writing:
         if isinstance(judged, Nothing):
             return Outcome(nothing=True, reason=judged.reason)
         if judged.rejections:
-            return Outcome(problem=True, counts=True, reason=judged.rejections[0].reason)
+            reason = f"the writer's answer was refused: {judged.rejections[0].reason}"
+            return Outcome(problem=True, counts=True, reason=reason)
         refs = await anyio.to_thread.run_sync(self._refs_cited, asked, judged.edits)
         if await self._store.read(lambda db: forgotten_refs(db, list(refs.values()))):
             # Its words may be in any edit: the batch is offered again without them.
