@@ -123,8 +123,13 @@ def says_the_same(new: str, old: str, *, restates: bool) -> bool:
     return (
         alike
         and bool(_NOT.search(new)) == bool(_NOT.search(old))
-        and set(_NUMBER.findall(_DATED.sub("", new))) <= set(_NUMBER.findall(old))
+        and _numbers(_DATED.sub("", new)) <= _numbers(old)
     )
+
+
+def _numbers(text: str) -> Counter[str]:
+    """Returns the numbers of a text, as often as they stand there: "1 of 1" is not "1 of 15"."""
+    return Counter(_NUMBER.findall(text))
 
 
 def nearest(text: str, others: Sequence[str], ignored: Iterable[str] = ()) -> int | None:

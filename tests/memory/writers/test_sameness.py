@@ -14,6 +14,8 @@ from turnmark_memory.writers.sameness import gives_another_value, nearest, says_
         ("The deadline is 16 October.", "The deadline is 20 October.", False),
         ("Robin doesn't eat peanuts.", "Robin eats peanuts.", False),
         ("Robin has a dog called Miso and a boat.", "Robin has a dog called Miso.", False),
+        ("Talker-1 says 1 in the log.", "Talker-1 says 15 in the log.", False),
+        ("Talker-1 says 15 in the log.", "Talker-1 says 15 in the log now.", True),
         ("我对花生过敏。", "李雷对花生过敏。", True),
         ("我喜欢喝红茶。", "李雷不喜欢喝红茶。", False),
         ("", "Robin prefers tea.", False),
