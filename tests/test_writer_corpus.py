@@ -45,14 +45,19 @@ def test_is_large_and_half_chinese() -> None:
 
 
 def test_is_split_by_whole_conversation_into_halves_of_the_same_kinds() -> None:
-    """No conversation is in both halves, and both hold as many of each kind and language."""
+    """No conversation is in both halves; both hold each kind in both languages.
+
+    What the rules are written with may grow, what they are judged by stays.
+    """
     learn, held_out = (conversations(half) for half in HALVES)
     assert learn.keys().isdisjoint(held_out)
     kinds = [
         Counter((said[0]["kind"], said[0]["language"]) for said in half.values())
         for half in (learn, held_out)
     ]
-    assert kinds[0] == kinds[1]
+    assert kinds[0].keys() == kinds[1].keys()
+    assert kinds[0] >= kinds[1]
+    assert kinds[1].total() == 10
 
 
 def test_gives_every_turn_and_every_gold_statement_an_id_of_its_own() -> None:
