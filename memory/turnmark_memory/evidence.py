@@ -10,7 +10,7 @@ from msgspec import json
 from turnmark_memory.labels import label_of
 from turnmark_memory.model import Evidence
 from turnmark_session_store.masking import mask_secrets
-from turnmark_session_store.queries import rows_of
+from turnmark_session_store.queries import json_keys, rows_of
 from turnmark_session_store.times import to_datetime
 
 _STEPS_UP = 100
@@ -58,7 +58,7 @@ def load_evidence(db: apsw.Connection, turns: Sequence[int], *, mask: bool) -> l
 
     `mask` masks secrets here, where the store keeps them (`mask = "exits"`).
     """
-    bound = {"turns": "[" + ",".join(map(str, turns)) + "]", "steps": _STEPS_UP}
+    bound = {"turns": json_keys(turns), "steps": _STEPS_UP}
     rows = rows_of(db, _EVIDENCE, bound)
     found: list[Evidence] = []
     for row in rows:

@@ -13,6 +13,7 @@ from turnmark_memory.planning import Planned
 from turnmark_memory.writing import Outcome
 from turnmark_session_store.batches import fail, release
 from turnmark_session_store.marks import park
+from turnmark_session_store.queries import json_keys
 from turnmark_session_store.transaction import Transaction
 
 FIRST_BACKOFF_MS = 30_000
@@ -54,7 +55,7 @@ def note_failure(
         not_before_ms=tx.at_ms,
         limit_turns=half if outcome.counts else None,
     )
-    roots = "[" + ",".join(map(str, planned.roots)) + "]"
+    roots = json_keys(planned.roots)
     if outcome.counts:
         tx.execute("UPDATE batch SET outcome = ? WHERE id = ?", (_AT_FAULT, batch))
         if len(planned.turns) == 1 and _failed_alone(tx, workspace, planned) >= _FAILURES_ALONE:
@@ -78,7 +79,7 @@ def end_pauses(tx: Transaction, workspace: int, roots: Iterable[int]) -> None:
     tx.execute(
         "UPDATE failure SET not_before_ms = min(not_before_ms, ?) WHERE workspace = ?"
         " AND root IN (SELECT value FROM json_each(?))",
-        (tx.at_ms, workspace, "[" + ",".join(map(str, roots)) + "]"),
+        (tx.at_ms, workspace, json_keys(roots)),
     )
 
 

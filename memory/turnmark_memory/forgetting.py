@@ -34,7 +34,7 @@ from turnmark_session_store import SessionStore
 from turnmark_session_store import forgettable as turns_for
 from turnmark_session_store.erase import forget_turns
 from turnmark_session_store.failpoints import failpoint
-from turnmark_session_store.queries import value_of
+from turnmark_session_store.queries import json_keys, value_of
 from turnmark_session_store.requests import SessionRef
 from turnmark_session_store.views import get_turn_anywhere
 
@@ -287,7 +287,7 @@ class Forgetting:
             await self._editing.install(edits, cause=FORGOTTEN)
 
     async def _proof(self, chosen: _Chosen, words: Sequence[str]) -> Proof:
-        turns = "[" + ",".join(map(str, chosen.turns)) + "]"
+        turns = json_keys(chosen.turns)
         stored = await self._store.read(
             lambda db: int(
                 value_of(

@@ -12,7 +12,7 @@ import apsw
 
 from turnmark_memory.index import Index
 from turnmark_memory.writers.writer import Writer
-from turnmark_session_store.queries import rows_of
+from turnmark_session_store.queries import json_keys, rows_of
 
 BUILTIN = "builtin/"
 """How the names of the built-in writer begin: no model, no network, no cost."""
@@ -29,7 +29,7 @@ def local_turns(db: apsw.Connection, turns: Iterable[int]) -> set[int]:
         db,
         "SELECT turn.id FROM json_each(?) AS asked JOIN turn ON turn.id = asked.value"
         " JOIN session ON session.id = turn.session WHERE session.memory = 'local'",
-        ("[" + ",".join(map(str, turns)) + "]",),
+        (json_keys(turns),),
     )
     return {turn for (turn,) in rows}
 

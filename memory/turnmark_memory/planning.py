@@ -10,7 +10,7 @@ import msgspec
 from turnmark_memory.locality import local_turns
 from turnmark_session_store.marks import parked
 from turnmark_session_store.owed import LiveTip, dues_of, live_branches, owing_branches
-from turnmark_session_store.queries import row_of, rows_of
+from turnmark_session_store.queries import json_keys, row_of, rows_of
 from turnmark_session_store.walks import descendants
 
 
@@ -245,7 +245,7 @@ def _is_retried_reply(db: apsw.Connection, turns: Sequence[int]) -> bool:
     roles = rows_of(
         db,
         "SELECT DISTINCT role FROM turn JOIN json_each(?) ON turn.id = value",
-        ("[" + ",".join(map(str, turns)) + "]",),
+        (json_keys(turns),),
     )
     first = row_of(db, "SELECT predecessor FROM turn WHERE id = ?", (turns[0],))
     if roles != [("assistant",)] or first is None or first[0] is None:
@@ -268,7 +268,7 @@ def _goes_on(db: apsw.Connection, siblings: Sequence[int]) -> bool:
         " WHERE role = 'user' AND recordable"
         " AND NOT EXISTS (SELECT 1 FROM retired_turn WHERE turn = turn.id)"
         " AND NOT EXISTS (SELECT 1 FROM forgotten_turn WHERE turn = turn.id) LIMIT 1",
-        ("[" + ",".join(map(str, below)) + "]",),
+        (json_keys(below),),
     )
     return found is not None
 
@@ -315,7 +315,7 @@ def left_of(db: apsw.Connection, workspace: int, turns: Iterable[int]) -> int:
         " WHERE workspace = ?2 AND mark.turn = value AND outcome <> 'parked')"
         " AND NOT EXISTS (SELECT 1 FROM retired_turn WHERE retired_turn.turn = value)"
         " AND NOT EXISTS (SELECT 1 FROM forgotten_turn WHERE forgotten_turn.turn = value)",
-        ("[" + ",".join(map(str, turns)) + "]", workspace),
+        (json_keys(turns), workspace),
     )
     return int(found[0])
 

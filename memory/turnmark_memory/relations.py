@@ -10,7 +10,7 @@ import apsw
 from turnmark_memory.recall import Place
 from turnmark_session_store import SessionStore
 from turnmark_session_store.owed import live_branches
-from turnmark_session_store.queries import rows_of, value_of
+from turnmark_session_store.queries import json_keys, rows_of, value_of
 from turnmark_session_store.sessions import find_session, get_turn
 from turnmark_session_store.walks import ancestors, live_tips_after, roots_below
 
@@ -52,7 +52,7 @@ def refs_of(db: apsw.Connection, turns: Iterable[int]) -> list[TurnRef]:
         db,
         "SELECT namespace.name, turn.key FROM json_each(?) JOIN turn ON turn.id = value"
         " JOIN namespace ON namespace.id = turn.namespace ORDER BY turn.id",
-        ("[" + ",".join(map(str, turns)) + "]",),
+        (json_keys(turns),),
     )
 
 
@@ -77,7 +77,7 @@ def _states(db: apsw.Connection, keys: Iterable[int]) -> dict[int, State]:
         db,
         "SELECT value, EXISTS (SELECT 1 FROM forgotten_turn WHERE turn = value),"
         " EXISTS (SELECT 1 FROM retired_turn WHERE turn = value) FROM json_each(?)",
-        ("[" + ",".join(map(str, keys)) + "]",),
+        (json_keys(keys),),
     )
     return {
         key: "forgotten" if forgotten else "retired" if retired else "live"
@@ -131,7 +131,7 @@ def _first_said(db: apsw.Connection, session: int, keys: Iterable[int]) -> set[i
     rows = rows_of(
         db,
         "SELECT turn.id FROM turn JOIN json_each(?) ON turn.id = value WHERE session = ?",
-        ("[" + ",".join(map(str, keys)) + "]", session),
+        (json_keys(keys), session),
     )
     return {turn for (turn,) in rows}
 

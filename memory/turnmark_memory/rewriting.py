@@ -28,7 +28,7 @@ from turnmark_memory.shelf import Shelf
 from turnmark_memory.topic_path import topic_path
 from turnmark_session_store import SessionStore
 from turnmark_session_store.marks import REWRITTEN
-from turnmark_session_store.queries import rows_of
+from turnmark_session_store.queries import json_keys, rows_of
 from turnmark_session_store.times import from_rfc3339
 
 log = structlog.get_logger(__name__)
@@ -293,7 +293,7 @@ def _offered_again(db: apsw.Connection, workspace: int, turns: Iterable[int]) ->
         db,
         "SELECT mark.turn FROM json_each(?) AS asked JOIN mark ON mark.turn = asked.value"
         " WHERE workspace = ? AND outcome = 'parked' AND reason IN ('rewrite', 'failed')",
-        ("[" + ",".join(map(str, turns)) + "]", workspace),
+        (json_keys(turns), workspace),
     )
     return {turn for (turn,) in rows}
 
@@ -303,6 +303,6 @@ def _marked_rewritten(db: apsw.Connection, workspace: int, turns: Iterable[int])
         db,
         "SELECT mark.turn FROM json_each(?) AS asked JOIN mark ON mark.turn = asked.value"
         " WHERE workspace = ? AND outcome = 'kept' AND reason = ?",
-        ("[" + ",".join(map(str, turns)) + "]", workspace, REWRITTEN),
+        (json_keys(turns), workspace, REWRITTEN),
     )
     return {turn for (turn,) in rows}

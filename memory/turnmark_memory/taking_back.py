@@ -36,7 +36,7 @@ from turnmark_memory.topic import Definition, FrontMatter, Heading, Topic
 from turnmark_memory.topic_edit import set_about
 from turnmark_session_store import SessionStore
 from turnmark_session_store.failpoints import failpoint
-from turnmark_session_store.queries import row_of, rows_of
+from turnmark_session_store.queries import json_keys, row_of, rows_of
 from turnmark_session_store.transaction import Transaction
 
 log = structlog.get_logger(__name__)
@@ -294,7 +294,7 @@ def taken_back(db: apsw.Connection, turns: Iterable[int]) -> set[int]:
         "SELECT value FROM json_each(?) WHERE"
         " EXISTS (SELECT 1 FROM retired_turn WHERE turn = value)"
         " OR EXISTS (SELECT 1 FROM forgotten_turn WHERE turn = value)",
-        (_json(turns),),
+        (json_keys(turns),),
     )
     return {turn for (turn,) in rows}
 
@@ -312,7 +312,7 @@ def forgotten_refs(db: apsw.Connection, refs: Sequence[Ref]) -> set[Ref]:
     rows = rows_of(
         db,
         "SELECT turn FROM forgotten_turn JOIN json_each(?) ON turn = value",
-        (_json(key for key in keys.values() if key is not None),),
+        (json_keys(key for key in keys.values() if key is not None),),
     )
     gone = {turn for (turn,) in rows}
     return {ref for ref, key in keys.items() if key in gone}
@@ -323,7 +323,7 @@ def _park_kept(tx: Transaction, workspace: int, turns: Sequence[int]) -> None:
     tx.execute(
         "UPDATE mark SET outcome = 'parked', reason = 'rewrite', at_ms = ? WHERE workspace = ?"
         " AND outcome = 'kept' AND turn IN (SELECT value FROM json_each(?))",
-        (tx.at_ms, workspace, _json(turns)),
+        (tx.at_ms, workspace, json_keys(turns)),
     )
 
 
@@ -353,7 +353,3 @@ def _all_fallen(db: apsw.Connection) -> list[_Fallen]:
         _Fallen(turn=turn, at_ms=at_ms, ref=(namespace, key), forgotten=bool(is_forgotten))
         for turn, at_ms, namespace, key, is_forgotten in rows
     ]
-
-
-def _json(turns: Iterable[int]) -> str:
-    return "[" + ",".join(map(str, turns)) + "]"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from turnmark_session_store.marks import park
-from turnmark_session_store.queries import rows_of
+from turnmark_session_store.queries import json_keys, rows_of
 from turnmark_session_store.sessions import get_session
 from turnmark_session_store.transaction import Transaction
 from turnmark_session_store.walks import LIVE_BRANCH, descendants, unwritten
@@ -26,7 +26,7 @@ def park_backlog(
         tx.db,
         "SELECT turn.id FROM json_each(?) AS asked JOIN turn ON turn.id = asked.value"
         " WHERE time_ms >= ? OR created_ms < ?",
-        ("[" + ",".join(map(str, owed)) + "]", before_ms, stored_from_ms),
+        (json_keys(owed), before_ms, stored_from_ms),
     )
     newer = [turn for (turn,) in rows]
     behind = set(descendants(tx.db, newer)) if newer else set[int]()

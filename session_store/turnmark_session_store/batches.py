@@ -22,7 +22,7 @@ from turnmark_session_store.marks import (
     workspace_revision,
 )
 from turnmark_session_store.model import MarkOutcome
-from turnmark_session_store.queries import rows_of
+from turnmark_session_store.queries import json_keys, rows_of
 from turnmark_session_store.transaction import Transaction
 from turnmark_session_store.walks import unwritten
 
@@ -89,7 +89,7 @@ def _check_owed(tx: Transaction, workspace: int, turns: Sequence[int]) -> None:
     settled = tx.row(
         "SELECT 1 FROM mark JOIN json_each(?) ON mark.turn = value"
         " WHERE workspace = ? AND outcome <> 'parked'",
-        (_json(turns), workspace),
+        (json_keys(turns), workspace),
     )
     older = {turn for turn, _ in unwritten(tx.db, workspace, turns)}
     if settled or not older.issubset(turns):
@@ -99,7 +99,7 @@ def _check_owed(tx: Transaction, workspace: int, turns: Sequence[int]) -> None:
 def _roots(tx: Transaction, turns: Sequence[int]) -> list[int]:
     rows = tx.rows(
         "SELECT DISTINCT turn.root FROM turn JOIN json_each(?) ON turn.id = value ORDER BY 1",
-        (_json(turns),),
+        (json_keys(turns),),
     )
     return [root for (root,) in rows]
 
@@ -245,7 +245,7 @@ def _say_written(
     ids = dict(
         tx.rows(
             "SELECT turn.id, turn.key FROM turn JOIN json_each(?) ON turn.id = value",
-            (_json([*settled, tip]),),
+            (json_keys([*settled, tip]),),
         )
     )
     facts = {
@@ -368,7 +368,3 @@ def open_installs(db: apsw.Connection, workspace: int) -> list[OpenInstall]:
         )
         for install, revision, cause, body in rows
     ]
-
-
-def _json(turns: Sequence[int]) -> str:
-    return "[" + ",".join(map(str, turns)) + "]"

@@ -13,7 +13,7 @@ import msgspec
 
 from turnmark_events.types import Forgotten
 from turnmark_session_store.heads import TipMove, To, move
-from turnmark_session_store.queries import rows_of
+from turnmark_session_store.queries import json_keys, rows_of
 from turnmark_session_store.sessions import get_session
 from turnmark_session_store.transaction import Transaction
 from turnmark_session_store.walks import live_tips_after, only_reached_from
@@ -33,7 +33,7 @@ def forget_turns(tx: Transaction, turns: Iterable[int]) -> list[int]:
 
     Their words are erased by `erase_slice`.
     """
-    asked = "[" + ",".join(map(str, dict.fromkeys(turns))) + "]"
+    asked = json_keys(dict.fromkeys(turns))
     forgotten: list[int] = [
         turn
         for (turn,) in tx.rows(

@@ -21,7 +21,7 @@ from turnmark_session_store.model import (
     Speaker,
     TurnState,
 )
-from turnmark_session_store.queries import row_of, rows_of
+from turnmark_session_store.queries import json_keys, row_of, rows_of
 from turnmark_session_store.requests import ExportSession, ForkPoint
 from turnmark_session_store.sessions import SessionRow, get_session, session_by_id, turn_id
 from turnmark_session_store.views import (
@@ -196,7 +196,7 @@ def _turn_lines(db: apsw.Connection, turns: Sequence[int]) -> list[ExportLine]:
             db,
             "SELECT turn.id, namespace.name, digest, lost_predecessor, recordable FROM json_each(?)"
             " JOIN turn ON turn.id = value JOIN namespace ON namespace.id = namespace",
-            ("[" + ",".join(map(str, turns)) + "]",),
+            (json_keys(turns),),
         )
     }
     lines: list[ExportLine] = []

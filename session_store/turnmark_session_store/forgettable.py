@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import apsw
 
 from turnmark_session_store.erase import turns_only_of
-from turnmark_session_store.queries import rows_of
+from turnmark_session_store.queries import json_keys, rows_of
 from turnmark_session_store.sessions import get_session
 from turnmark_session_store.walks import only_reached_from
 
@@ -68,7 +68,7 @@ def turns_with_the_same_words(db: apsw.Connection, turns: Sequence[int]) -> list
         db,
         "SELECT turn FROM turn_words WHERE text IN (SELECT text FROM turn_words"
         " JOIN json_each(?) ON turn = value) ORDER BY turn",
-        (_json(turns),),
+        (json_keys(turns),),
     )
     return still_kept(db, [*turns, *(turn for (turn,) in rows)])
 
@@ -79,7 +79,7 @@ def still_kept(db: apsw.Connection, turns: Iterable[int]) -> list[int]:
         db,
         "SELECT DISTINCT turn.id FROM json_each(?) JOIN turn ON turn.id = value"
         f" WHERE {_KEPT} ORDER BY turn.id",
-        (_json(turns),),
+        (json_keys(turns),),
     )
     return [turn for (turn,) in rows]
 
@@ -89,7 +89,7 @@ def texts_of(db: apsw.Connection, turns: Iterable[int]) -> list[str]:
     rows = rows_of(
         db,
         "SELECT text FROM json_each(?) JOIN turn_words ON turn = value ORDER BY turn",
-        (_json(turns),),
+        (json_keys(turns),),
     )
     return [text.decode("utf-8", "replace") for (text,) in rows]
 
@@ -100,14 +100,10 @@ def sessions_of(db: apsw.Connection, turns: Iterable[int]) -> list[str]:
         db,
         "SELECT DISTINCT name FROM json_each(?) JOIN turn ON turn.id = value"
         " JOIN session ON session.id = turn.session ORDER BY name",
-        (_json(turns),),
+        (json_keys(turns),),
     )
     return [name for (name,) in rows]
 
 
 def _name(name: str) -> str:
     return unicodedata.normalize("NFKC", name).casefold().strip()
-
-
-def _json(turns: Iterable[int]) -> str:
-    return "[" + ",".join(map(str, turns)) + "]"

@@ -9,7 +9,7 @@ import apsw
 
 from turnmark_events.errors import Refused
 from turnmark_session_store.model import MarkOutcome
-from turnmark_session_store.queries import rows_of, value_of
+from turnmark_session_store.queries import json_keys, rows_of, value_of
 from turnmark_session_store.sessions import turn_id
 from turnmark_session_store.transaction import Transaction
 from turnmark_session_store.walks import unwritten
@@ -83,7 +83,7 @@ def _check_closed(tx: Transaction, workspace: int, settled: Sequence[int]) -> No
         "SELECT DISTINCT predecessor FROM turn JOIN json_each(?1) ON turn.id = value"
         " WHERE predecessor IS NOT NULL UNION"
         " SELECT merge_parent.parent FROM merge_parent JOIN json_each(?1) ON turn = value",
-        (_json(settled),),
+        (json_keys(settled),),
     )
     left = unwritten(tx.db, workspace, (parent for (parent,) in parents))
     if left:
@@ -112,7 +112,7 @@ def offer_again(tx: Transaction, workspace: int, turns: Iterable[int], reason: P
     tx.execute(
         "UPDATE mark SET outcome = 'parked', reason = ?, at_ms = ? WHERE workspace = ?"
         " AND outcome <> 'parked' AND turn IN (SELECT value FROM json_each(?))",
-        (reason, tx.at_ms, workspace, _json(turns)),
+        (reason, tx.at_ms, workspace, json_keys(turns)),
     )
     return tx.db.changes()
 
@@ -122,7 +122,7 @@ def note_rewritten(tx: Transaction, workspace: int, turns: Iterable[int]) -> Non
     tx.execute(
         "UPDATE mark SET reason = ? WHERE workspace = ? AND outcome = 'kept'"
         " AND turn IN (SELECT value FROM json_each(?))",
-        (REWRITTEN, workspace, _json(turns)),
+        (REWRITTEN, workspace, json_keys(turns)),
     )
 
 
@@ -133,7 +133,7 @@ def parked_for(
     rows = tx.rows(
         "SELECT mark.turn FROM json_each(?) AS asked JOIN mark ON mark.turn = asked.value"
         " WHERE workspace = ? AND outcome = 'parked' AND reason = ?",
-        (_json(turns), workspace, reason),
+        (json_keys(turns), workspace, reason),
     )
     return [turn for (turn,) in rows]
 
@@ -162,7 +162,3 @@ def parked(db: apsw.Connection, workspace: int) -> list[tuple[int, str, int]]:
         " ORDER BY turn.id",
         (workspace,),
     )
-
-
-def _json(turns: Iterable[int]) -> str:
-    return "[" + ",".join(map(str, turns)) + "]"

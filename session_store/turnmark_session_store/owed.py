@@ -11,7 +11,7 @@ import apsw
 import msgspec
 
 from turnmark_session_store.marks import DUE_AT_ONCE, parked
-from turnmark_session_store.queries import rows_of, value_of
+from turnmark_session_store.queries import json_keys, rows_of, value_of
 from turnmark_session_store.times import to_rfc3339
 from turnmark_session_store.walks import LIVE_BRANCH, ancestors, live_tips_after, unwritten
 
@@ -198,7 +198,7 @@ def _keys(db: apsw.Connection, turns: Iterable[int]) -> list[str]:
     rows = rows_of(
         db,
         "SELECT turn.key FROM json_each(?) JOIN turn ON turn.id = value ORDER BY turn.id",
-        ("[" + ",".join(map(str, turns)) + "]",),
+        (json_keys(turns),),
     )
     return [key for (key,) in rows]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import apsw
@@ -22,3 +23,8 @@ def value_of(db: apsw.Connection, sql: str, parameters: Any = ()) -> Any:
     """Returns the first column of the first row, None where there is none."""
     found = row_of(db, sql, parameters)
     return None if found is None else found[0]
+
+
+def json_keys(keys: Iterable[int]) -> str:
+    """Returns integer keys as the JSON array that `json_each` takes, however many."""
+    return "[" + ",".join(map(str, keys)) + "]"

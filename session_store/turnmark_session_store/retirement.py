@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from turnmark_session_store.queries import json_keys
 from turnmark_session_store.transaction import Transaction
 from turnmark_session_store.walks import live_tips_after, only_reached_from, parents_of
 
@@ -42,7 +43,7 @@ def retire_unreached(tx: Transaction, tips: Iterable[int], kept: Iterable[int]) 
 
 def retire(tx: Transaction, turns: Iterable[int]) -> list[int]:
     """Retires `turns`; returns those that were neither retired nor forgotten before."""
-    asked = "[" + ",".join(map(str, dict.fromkeys(turns))) + "]"
+    asked = json_keys(dict.fromkeys(turns))
     retired: list[int] = [
         turn
         for (turn,) in tx.rows(
@@ -98,7 +99,7 @@ def _retired_path(tx: Transaction, turns: Sequence[int]) -> list[int]:
 
 
 def _owe_again(tx: Transaction, restored: Sequence[int]) -> None:
-    turns = "[" + ",".join(map(str, restored)) + "]"
+    turns = json_keys(restored)
     tx.execute(
         "UPDATE mark SET outcome = 'parked', reason = 'restored', at_ms = ?"
         " WHERE turn IN (SELECT value FROM json_each(?))"

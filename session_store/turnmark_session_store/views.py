@@ -13,7 +13,7 @@ import msgspec
 from turnmark_events.errors import NotFound, Refused
 from turnmark_session_store.model import CallerRef, MarkOut, Speaker, TurnOut
 from turnmark_session_store.owed import dues_of, live_branches, owed_turns
-from turnmark_session_store.queries import row_of, rows_of, value_of
+from turnmark_session_store.queries import json_keys, row_of, rows_of, value_of
 from turnmark_session_store.requests import ListBranch, ListSessions
 from turnmark_session_store.sessions import (
     SessionRow,
@@ -271,7 +271,7 @@ def fitting(db: apsw.Connection, turns: Sequence[int]) -> Sequence[int]:
         db,
         "SELECT turn, length(text) + ifnull(length(metadata), 0) FROM json_each(?)"
         " JOIN turn_words ON turn = value",
-        ("[" + ",".join(map(str, turns)) + "]",),
+        (json_keys(turns),),
     )
     size_of, total = dict(sizes), 0
     for position, turn in enumerate(turns):
@@ -286,7 +286,7 @@ def show_turns(db: apsw.Connection, turns: Sequence[int], *, reached: bool = Tru
 
     Without `reached` nobody looks which sessions and branches reach them: the costly part.
     """
-    rows = rows_of(db, _TURN, ("[" + ",".join(map(str, turns)) + "]",))
+    rows = rows_of(db, _TURN, (json_keys(turns),))
     marks = _marks_of(db, turns)
     reach = _sessions_reaching(db, turns) if reached else {}
     return [_turn_out(db, row, marks, reach) for row in rows]
@@ -358,7 +358,7 @@ def _marks_of(db: apsw.Connection, turns: Sequence[int]) -> dict[int, dict[str, 
         db,
         "SELECT turn, workspace.name, outcome, writer, mark.revision, reason FROM json_each(?)"
         " JOIN mark ON turn = value JOIN workspace ON workspace.id = workspace",
-        ("[" + ",".join(map(str, turns)) + "]",),
+        (json_keys(turns),),
     )
     found: dict[int, dict[str, MarkOut]] = defaultdict(dict)
     for turn, workspace, outcome, writer, revision, reason in rows:
@@ -385,7 +385,7 @@ def _sessions_reaching(
         "SELECT session.name, branch.name, tip FROM branch"
         " JOIN session ON session.id = branch.session JOIN turn ON turn.id = tip"
         f" WHERE state = 'live' AND tip >= ? AND (? OR turn.root IN ({roots})) ORDER BY branch.id",
-        (min(turns), merged, "[" + ",".join(map(str, turns)) + "]"),
+        (min(turns), merged, json_keys(turns)),
     )
     found: dict[int, list[tuple[str, str]]] = defaultdict(list)
     for session, branch, tip in rows:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import apsw
 
-from turnmark_session_store.queries import row_of, rows_of
+from turnmark_session_store.queries import json_keys, row_of, rows_of
 
 _PARENTS = (
     "SELECT predecessor FROM turn WHERE id = ?1 AND predecessor IS NOT NULL"
@@ -70,7 +70,7 @@ def unwritten(db: apsw.Connection, workspace: int, tips: Iterable[int]) -> list[
     Each path is walked back over all parents to its first settled turn; retired, forgotten and
     unrecordable turns are passed through. Costs time by the suffix, not by the store.
     """
-    return rows_of(db, _UNWRITTEN, {"tips": _json(tips), "workspace": workspace})
+    return rows_of(db, _UNWRITTEN, {"tips": json_keys(tips), "workspace": workspace})
 
 
 def parents_of(db: apsw.Connection, turn: int) -> list[int]:
@@ -111,7 +111,7 @@ def is_ancestor(db: apsw.Connection, turn: int, tip: int) -> bool:
 
 def descendants(db: apsw.Connection, turns: Iterable[int]) -> list[int]:
     """Returns `turns` and all that come after them, oldest first."""
-    rows = rows_of(db, f"{_DESCENDANTS} ORDER BY id_below", (_json(turns),))
+    rows = rows_of(db, f"{_DESCENDANTS} ORDER BY id_below", (json_keys(turns),))
     return [turn for (turn,) in rows]
 
 
@@ -158,7 +158,7 @@ def _ancestors_of_all(db: apsw.Connection, tips: Iterable[int]) -> set[int]:
         " SELECT predecessor FROM walk JOIN turn USING (id) WHERE predecessor IS NOT NULL UNION"
         " SELECT parent FROM walk JOIN merge_parent ON merge_parent.turn = walk.id)"
         " SELECT id FROM walk",
-        (_json(tips),),
+        (json_keys(tips),),
     )
     return {turn for (turn,) in rows}
 
@@ -175,7 +175,7 @@ def live_tips_after(
         db,
         f"SELECT DISTINCT tip FROM ({_DESCENDANTS}) JOIN branch ON tip = id_below"
         f" WHERE {LIVE_BRANCH} AND branch.session IS NOT ? ORDER BY tip",
-        (_json(turns), other_than),
+        (json_keys(turns), other_than),
     )
     return [tip for (tip,) in rows]
 
@@ -191,7 +191,3 @@ def roots_below(db: apsw.Connection, turn: int) -> set[int]:
             {"tip": turn, "down_to": 0},
         )
     return {root for (root,) in rows}
-
-
-def _json(turns: Iterable[int]) -> str:
-    return "[" + ",".join(map(str, turns)) + "]"
