@@ -61,9 +61,23 @@ class Abouts:
             digest = _digest(about)
             others = [one for one in known.get(topic, []) if one != digest]
             known[topic] = [*others, digest][-_KEPT:]
-        content = msgspec.json.encode(known)
-        if content != before:
-            self._tree.replace(ABOUTS_FILE, content + b"\n", staging=STAGING)
+        if msgspec.json.encode(known) != before:
+            self._write(known)
+
+    def drop(self, topics: Iterable[str]) -> None:
+        """Forgets `topics`, their names included.
+
+        Raises:
+            Unavailable: if the disk fails.
+        """
+        known, gone = self._read(), set(topics)
+        kept = {topic: digests for topic, digests in known.items() if topic not in gone}
+        if kept != known:
+            self._write(kept)
+
+    def _write(self, known: dict[str, list[str]]) -> None:
+        content = msgspec.json.encode(known) + b"\n"
+        self._tree.replace(ABOUTS_FILE, content, staging=STAGING)
 
     def _read(self) -> dict[str, list[str]]:
         try:

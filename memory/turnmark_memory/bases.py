@@ -67,6 +67,8 @@ CREATE TABLE warning (topic TEXT NOT NULL, line INTEGER NOT NULL, problem TEXT N
 CREATE INDEX warning_by_topic ON warning (topic);
 """
 
+_TABLES = ("base", "pending", "copied", "warning")
+
 Kind = Literal["install", "edit"]
 
 
@@ -290,10 +292,19 @@ class Bases:
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return dropped
 
+    def drop(self, topics: Iterable[str]) -> None:
+        """Forgets that there were `topics`; their names are gone from the file and its log."""
+        with self._lock, self._errors():
+            with self._db:
+                for topic in topics:
+                    for table in _TABLES:
+                        self._db.execute(f"DELETE FROM {table} WHERE topic = ?", (topic,))
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
     def clear(self) -> None:
         """Forgets everything: what the files hold now is believed as it is."""
         with self._lock, self._errors(), self._db:
-            for table in ("base", "pending", "copied", "warning"):
+            for table in _TABLES:
                 self._db.execute(f"DELETE FROM {table}")
 
     def _rows(self, topic: str, limit: int) -> list[Base]:

@@ -1,12 +1,13 @@
 """What a night did, for a person: a page under `.turnmark/nights/`, and the same lines on request.
 
-It names topics, blocks and revisions and repeats none of their words, so that nothing has to be
-looked for in it when words are forgotten.
+It names topics, blocks and revisions and repeats none of their words: when words are forgotten,
+only the name of a topic that went with them has to be taken out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from typing import Final
 
@@ -107,6 +108,22 @@ def newest_report(tree: Rooted) -> str | None:
     """Returns the path of the newest page in the workspace, None where there is none."""
     pages = _pages(tree)
     return f"{NIGHTS}/{pages[-1]}" if pages else None
+
+
+def hide_in_reports(tree: Rooted, topics: Collection[str], name: str) -> None:
+    """Puts `name` in place of those topics in every page.
+
+    Raises:
+        Unavailable: if the disk fails.
+    """
+    longest_first = sorted(topics, key=len, reverse=True)
+    named = re.compile(f"(?:{'|'.join(map(re.escape, longest_first))})(?=[,.;:)\\s]|$)")
+    for file in _pages(tree):
+        path = f"{NIGHTS}/{file}"
+        text = (tree.read(path) or b"").decode("utf-8", "surrogateescape")
+        hidden = named.sub(name, text)
+        if hidden != text:
+            tree.replace(path, hidden.encode("utf-8", "surrogateescape"), staging=STAGING)
 
 
 def _pages(tree: Rooted) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from turnmark_memory.topic import Embed, Topic
@@ -46,6 +47,15 @@ def unpin(core: Topic, block: str) -> Topic:
     """Returns the core topic without embeds of `block` in the person's part."""
     while (place := _place(core, block, above=True)) != _GONE:
         core = cut_segment(core, place)
+    return core
+
+
+def without_embeds(core: Topic, blocks: Collection[str]) -> Topic:
+    """Returns the core topic without embeds of `blocks`, the person's and those arranged."""
+    for block in blocks:
+        core = unpin(core, block)
+        while (place := _place(core, block, above=False)) != _GONE:
+            core = cut_segment(core, place)
     return core
 
 

@@ -218,7 +218,7 @@ def scrub_records(
     scrubbed = 0
     topics: set[str] = set()
     abouts: list[RevisionRecord] = []
-    for record in _readable(workspace, revision_numbers(workspace)):
+    for record in all_records(workspace):
         whole = record.cause in causes
         changes = tuple(
             _scrubbed(change)
@@ -238,6 +238,45 @@ def scrub_records(
         if any(map(_tells_about, files)):
             abouts.append(msgspec.structs.replace(record, changes=changes, files=files))
     return scrubbed + sum(_scrub_abouts(workspace, record, topics) for record in abouts)
+
+
+def all_records(workspace: Workspace) -> list[RevisionRecord]:
+    """Returns every record that can be read, newest first; costs a read of every file."""
+    return list(_readable(workspace, revision_numbers(workspace)))
+
+
+def hide_topics(workspace: Workspace, topics: Collection[str], name: str) -> None:
+    """Puts `name` in place of `topics`, of which no record holds a word, and drops links there.
+
+    Costs a read of every record.
+    """
+    links = [f"[[{topic}{end}".encode() for topic in topics for end in ("]", "#", "|")]
+    for record in all_records(workspace):
+        hidden = _without_names(record, topics, links, name)
+        if hidden != record:
+            write_record(workspace, hidden)
+
+
+def _without_names(
+    record: RevisionRecord, topics: Collection[str], links: list[bytes], name: str
+) -> RevisionRecord:
+    changes = tuple(
+        _scrubbed(change) if _holds(change, links) else change for change in record.changes
+    )
+    return msgspec.structs.replace(
+        record,
+        topics=tuple(dict.fromkeys(name if one in topics else one for one in record.topics)),
+        changes=tuple(
+            msgspec.structs.replace(change, topic=name) if change.topic in topics else change
+            for change in changes
+        ),
+        files=tuple(
+            file
+            for file in record.files
+            if file.topic not in topics
+            and not any(link in hunk.put for link in links for hunk in file.back)
+        ),
+    )
 
 
 def _scrub_abouts(workspace: Workspace, record: RevisionRecord, topics: Collection[str]) -> int:

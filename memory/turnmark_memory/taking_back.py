@@ -24,16 +24,19 @@ from turnmark_events.errors import Refused
 from turnmark_memory.abouts import plain_about
 from turnmark_memory.apply import Applied, Sources
 from turnmark_memory.compose import Composed, Work, compose
+from turnmark_memory.forgotten_topics import hide_forgotten_topics
 from turnmark_memory.install import Installer
 from turnmark_memory.labels import label_of
 from turnmark_memory.loop_calls import call_loop
 from turnmark_memory.model import Retire
+from turnmark_memory.pins import without_embeds
 from turnmark_memory.relations import keys_of, refs_of
 from turnmark_memory.removal import live_citing
 from turnmark_memory.revisions import scrub_records
 from turnmark_memory.shelf import Shelf
 from turnmark_memory.topic import Definition, FrontMatter, Heading, Topic
 from turnmark_memory.topic_edit import set_about
+from turnmark_memory.topic_path import CORE
 from turnmark_session_store import SessionStore
 from turnmark_session_store.failpoints import failpoint
 from turnmark_session_store.queries import json_keys, row_of, rows_of
@@ -129,6 +132,7 @@ class TakingBack:
             return []
         again = await self._offer_again(refs)
         blocks = await self._retire(refs, self._going, cause=FORGOTTEN)
+        await self._cut_embeds()
         failpoint("erase.retired")
         labels = await anyio.to_thread.run_sync(self.labels_of, refs)
         if labels or blocks or removed:
@@ -192,6 +196,39 @@ class TakingBack:
         if blocks:
             log.info("blocks_retired", blocks=len(blocks), cause=cause)
         return blocks
+
+    async def _cut_embeds(self) -> None:
+        """Takes embeds out of the core topic whose block is gone, and its topic with it.
+
+        The line names the topic, whose name may say who was forgotten.
+        """
+        dead = await anyio.to_thread.run_sync(self._dead_embeds)
+        if not dead:
+            return
+
+        def carry_out(sources: Sources) -> Applied:
+            core = sources.load(CORE)
+            cut = None if core is None else without_embeds(core, self._dead_embeds())
+            return Applied(topics={} if cut is None else {CORE: cut}, blocks=(), changes=())
+
+        def make(revision: int) -> Composed:
+            works = [Work(name=f"{FORGOTTEN}/embeds", carry_out=carry_out)]
+            at = datetime.now(UTC)
+            return compose(
+                self._shelf, works, revision=revision, cause=FORGOTTEN, at=at, turns=None
+            )
+
+        await self._installer.carry_out(make)
+
+    def _dead_embeds(self) -> list[str]:
+        core = self._shelf.load(CORE)
+        there = {file.topic for file in self._shelf.workspace.topics()}
+        embeds = () if core is None else core.embeds()
+        return [
+            embed.block
+            for embed in embeds
+            if embed.topic not in there and self._shelf.index.block(embed.block) is None
+        ]
 
     def _plain_abouts(self, blocks: Iterable[str], *, is_forgetting: bool) -> Work:
         """Returns the work that takes back what a model said of the topics of `blocks`.
@@ -271,6 +308,7 @@ class TakingBack:
 
     def _scrub(self, labels: Sequence[str], blocks: Collection[str]) -> None:
         self._scrub_records(labels, blocks)
+        hide_forgotten_topics(self._shelf)
         self._shelf.bases.scrub([*labels, *blocks])
         self._shelf.holding.scrub([*labels, *blocks])
         self._shelf.archive.forget(labels)

@@ -9,12 +9,14 @@ import pytest
 
 from memory.at_work import AtWork, Scribe, at_work, keep_each, user
 from turnmark_events.errors import Forgotten, NotFound, Refused, Stale
+from turnmark_memory.abouts import ABOUTS_FILE
 from turnmark_memory.forgetting import ForgetPlan, Forgot
-from turnmark_memory.model import Add, Answer, Batch, Edits, Revise
+from turnmark_memory.model import Add, Answer, Batch, Edits, Move, Pin, Retire, Revise
 from turnmark_memory.requests import (
     EditRequest,
     FlushRequest,
     ForgetRequest,
+    HistoryRequest,
     RecallRequest,
     UndoRequest,
 )
@@ -169,28 +171,76 @@ async def test_forgets_a_speaker_by_id_or_name() -> None:
         assert holding(work, "billing team")
 
 
+def by_speaker(batch: Batch) -> Answer:
+    """Files each turn under who said it."""
+    adds = [
+        Add(topic=f"people/{turn.speaker_name}", text=turn.text, cites=(turn.label,))
+        for turn in batch.turns
+    ]
+    return Edits(edits=tuple(adds))
+
+
+def without(path: Path, words: str) -> bytes:
+    """Returns what a file holds but for `words`, in small letters."""
+    return path.read_bytes().lower().replace(words.encode(), b"")
+
+
+async def two_people(work: AtWork, name: str = "李雷") -> str:
+    """Appends and writes what two people said of themselves; returns the first one's block."""
+    said = [
+        user("我住在成都。", "m1", speaker=Speaker(name=name)),
+        user(OTHER, "m2", speaker=Speaker(name="dana")),
+    ]
+    await work.append("group", said)
+    await work.memory.flush(FlushRequest())
+    return (await work.memory.recall(RecallRequest(query="成都", kinds=("block",)))).hits[0].ref
+
+
 async def test_a_topic_of_which_nothing_is_left_goes() -> None:
     """Its name is who was forgotten; one in which somebody else is spoken of stays."""
-
-    def by_speaker(batch: Batch) -> Answer:
-        adds = [
-            Add(topic=f"people/{turn.speaker_name}", text=turn.text, cites=(turn.label,))
-            for turn in batch.turns
-        ]
-        return Edits(edits=tuple(adds))
-
     async with at_work(Scribe(by_speaker)) as work:
-        said = [
-            user("我住在成都。", "m1", speaker=Speaker(name="李雷")),
-            user(OTHER, "m2", speaker=Speaker(name="dana")),
-        ]
-        await work.append("group", said)
-        await work.memory.flush(FlushRequest())
+        await two_people(work)
         topics = work.root / "topics/people"
-        assert len(list(topics.iterdir())) == len(said)
+        assert sorted(path.name for path in topics.iterdir()) == ["dana.md", "李雷.md"]
         proof = (await forgot(work, speaker="李雷")).proof
         assert (set(proof.left.values()), proof.found) == ({0}, ())
         assert [path.name for path in topics.iterdir()] == ["dana.md"]
+
+
+async def test_the_name_of_a_topic_that_went_is_nowhere() -> None:
+    """Not in the history, though pinned, told about and reported; a longer name stays."""
+    async with at_work(Scribe(by_speaker)) as work:
+        block = await two_people(work, "Robin")
+        await work.memory.edit(EditRequest(edits=(Pin(block=block),)))
+        longer = Add(topic="people/Robinson", text="Robinson keeps bees.", cites=())
+        await work.memory.edit(EditRequest(edits=(longer,)))
+        (work.root / ABOUTS_FILE).write_text('{"people/robin": ["0f"]}', encoding="utf-8")
+        report = work.root / ".turnmark/nights/2026-11-01.md"
+        report.parent.mkdir(exist_ok=True)
+        report.write_text("topics people/robin, people/robinson.\n", encoding="utf-8")
+        await forgot(work, speaker="Robin")
+        assert report.read_text(encoding="utf-8") == "topics (forgotten), people/robinson.\n"
+        assert holding(work, "成都") == []
+        files = [path for path in work.store.path.parent.rglob("*") if path.is_file()]
+        assert [path for path in files if b"robin" in without(path, "robinson")] == []
+        listed = (await work.memory.history(HistoryRequest())).revisions
+        assert listed[-1].topics == ("(forgotten)", "people/dana")
+
+
+async def test_the_name_stays_where_something_could_come_back_to_it() -> None:
+    """A block of somebody else's, retired there before, can still be put back by an undo."""
+    async with at_work(Scribe(by_speaker)) as work:
+        await two_people(work)
+        dana = (await work.memory.recall(RecallRequest(query="billing", kinds=("block",)))).hits[0]
+        moved = await work.memory.edit(
+            EditRequest(edits=(Move(block=dana.ref, topic="people/李雷"),))
+        )
+        gone = await work.memory.edit(EditRequest(edits=(Retire(block=dana.ref, reason="old"),)))
+        assert gone.revision > moved.revision
+        await forgot(work, speaker="李雷")
+        await work.memory.undo(UndoRequest(revision=gone.revision))
+        assert "billing team" in (work.root / "topics/people/李雷.md").read_text(encoding="utf-8")
+        assert holding(work, "成都") == []
 
 
 async def test_everywhere_takes_the_same_words_in_other_sessions() -> None:
