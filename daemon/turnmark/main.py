@@ -24,7 +24,12 @@ _INTERRUPTED = 130
 _BROKEN_PIPE = 141
 
 # By name: their modules (anyio, the configuration, locks) are not for every command to import.
-_EXIT_CODES = {"DaemonNotRunning": NO_DAEMON, "PlaceTaken": HELD, "ConfigRefused": WRONG_USE}
+_EXIT_CODES = {
+    "DaemonNotRunning": NO_DAEMON,
+    "PlaceTaken": HELD,
+    "ConfigRefused": WRONG_USE,
+    "SocketPathTooLong": WRONG_USE,
+}
 _VALUED_OPTIONS = frozenset({"--state", "--workspace", "--socket", "--config"})
 
 

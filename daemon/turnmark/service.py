@@ -27,6 +27,7 @@ from turnmark.rpc.server import Server
 from turnmark.rpc.socket_path import check_socket_path
 from turnmark.transcripts import Transcripts
 from turnmark.watching import FileWatcher
+from turnmark.writer_table import Task, WriterTable
 from turnmark_events.bus import Bus
 from turnmark_events.errors import Unavailable
 from turnmark_events.types import Event
@@ -34,7 +35,7 @@ from turnmark_memory import Memory, MemorySettings
 from turnmark_memory.budget import Budget
 from turnmark_memory.embedding.embedder import Choice, Embedder, find_embedder
 from turnmark_memory.models.metering import metered
-from turnmark_memory.models.registry import Models, make_models
+from turnmark_memory.models.registry import Models, make_models, missing
 from turnmark_memory.planning import Look
 from turnmark_memory.tokens import TokenCounter, load_counter
 from turnmark_memory.writers.registry import make_writer
@@ -72,10 +73,11 @@ async def serve(settings: Settings) -> None:
 class _Daemon:
     """The running parts, for those who stop or inspect them."""
 
-    def __init__(self, store: SessionStore, memory: Memory, bus: Bus) -> None:
+    def __init__(self, store: SessionStore, memory: Memory, bus: Bus, writer: WriterTable) -> None:
         self.store = store
         self.memory = memory
         self.bus = bus
+        self._writer = writer
         self.server: Server | None = None
         self.transcripts: Transcripts | None = None
         self._ready_at = time.monotonic()
@@ -88,6 +90,7 @@ class _Daemon:
             "subscribers": list(self.bus.statistics().subscribers),
             "connections": connections,
             "transcripts": {} if self.transcripts is None else self.transcripts.status(),
+            "models_lack": _models_lack(self._writer),
         }
 
 
@@ -102,7 +105,9 @@ async def _start(stack: AsyncExitStack, settings: Settings) -> _Daemon:
     clock = IdleClock(store)
     store.publish = _publisher(bus, clock)
     memory = await stack.enter_async_context(_open_memory(settings, store, counter))
-    daemon = _Daemon(store, memory, bus)
+    daemon = _Daemon(store, memory, bus, settings.config.writer)
+    for lack in _models_lack(settings.config.writer):
+        log.warning("model_not_ready", lack=lack)
     transcripts = Transcripts(settings, store, memory)
     memory.before_night.append(transcripts.catch_up)
     tasks = await stack.enter_async_context(_tasks("worker and idle clock"))
@@ -223,6 +228,14 @@ def _embedder(choice: Choice) -> Embedder | None:
         return find_embedder(choice)
     except Unavailable as error:
         raise ConfigRefused(error.message, key="recall.embedder") from error
+
+
+def _models_lack(writer: WriterTable) -> list[str]:
+    """Returns what the configured models lack, each once; looks at the PATH and small files."""
+    tasks: tuple[Task, ...] = ("write", "tidy", "select")
+    models = dict.fromkeys(model for task in tasks if (model := writer.model_for(task)))
+    lacks = (missing(model, os.environ) for model in models)
+    return list(dict.fromkeys(lack for lack in lacks if lack is not None))
 
 
 def _models(settings: Settings) -> Models:

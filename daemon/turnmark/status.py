@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -76,6 +76,7 @@ async def status_of(store: SessionStore, memory: Memory, seen: Mapping[str, Any]
         version=version("turnmark"),
         what_to_do=[
             *_what_to_do(counts, store.statistics(), statistics),
+            *_of_models(seen["models_lack"], [*counts.failing, statistics["resting_because"]]),
             *_of_embedder(statistics["embedder"]),
             *_of_transcripts(seen["transcripts"]),
             *_room_advice([store.path.parent, Path(statistics["path"])]),
@@ -181,6 +182,15 @@ def _of_the_writer(counts: _Counts, statistics: Mapping[str, Any]) -> list[str]:
         "tries now."
         for reason in counts.failing
         if reason != resting
+    ]
+
+
+def _of_models(lacks: Sequence[str], said: Collection[str | None]) -> list[str]:
+    """Says what a model lacks before it is asked for the first time; `said` is said already."""
+    return [
+        f"A model can't be asked: {lack}. Turns are kept meanwhile, none is lost."
+        for lack in lacks
+        if lack not in said
     ]
 
 

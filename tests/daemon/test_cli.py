@@ -738,7 +738,38 @@ def test_recalls_nothing_without_failing(turnmark: Shell, daemon: Daemon) -> Non
     """No hit is an answer, not a failure."""
     daemon.answers["memory.recall"] = {"hits": [], "tokens": 0}
     assert turnmark("recall", "x").out == "Memory holds nothing about that.\n"
+    narrow = turnmark("recall", "x", "--topic", "people/dana", "--since", "2026-08-09").out
+    assert narrow == (
+        "Memory holds nothing about that within --topic and --since; without them all of it is "
+        "searched.\n"
+    )
     assert turnmark("recall", "x", "--json").json == {"hits": [], "tokens": 0}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("recall", "x", "--since", "昨天"),
+        ("recall", "x", "--until", "yesterday"),
+        ("flush", "--rewrite", "builtin", "--since", "7d"),
+        ("append", "s", "x", "--time", "noon"),
+    ],
+)
+def test_a_time_that_is_none_is_wrong_use(
+    turnmark: Shell, daemon: Daemon, words: tuple[str, ...]
+) -> None:
+    """Before anything is asked; the message says how a time is written."""
+    ran = turnmark(*words)
+    assert ran.code == 2
+    assert f"{words[-1]!r} is no time; write 2026-08-09" in ran.err
+    assert daemon.asked == []
+
+
+def test_a_socket_path_that_is_too_long_is_wrong_use(turnmark: Shell) -> None:
+    """It was typed, or configured, so; no daemon could ever answer there."""
+    ran = turnmark("status", "--socket", "/tmp/" + "x" * 120)
+    assert ran.code == 2
+    assert "107" in ran.err
 
 
 def test_shows_what_a_ref_is(turnmark: Shell, daemon: Daemon) -> None:

@@ -153,7 +153,7 @@ def test_a_path_over_107_bytes_is_refused_with_the_key(daemon: Daemon) -> None:
     """The message says what is too long and which settings make it shorter."""
     daemon.socket = daemon.root / ("x" * 120)
     failed = daemon.refused()
-    assert failed.returncode == 1
+    assert failed.returncode == 2
     assert "107" in failed.stderr
     for word in ("`socket`", "TURNMARK_SOCKET", "--socket"):
         assert word in failed.stderr

@@ -17,6 +17,7 @@ PROCESS: dict[str, Any] = {
     "uptime_seconds": 1.0,
     "subscribers": [],
     "transcripts": {},
+    "models_lack": [],
     "connections": 0,
 }
 

@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import Any
 
-from turnmark.commands.invocation import Invocation, WrongUse, text_of
+from turnmark.commands.invocation import Invocation, WrongUse, text_of, time_of
 
 # A client's idempotency key: long enough that no two appends ever share one.
 _KEY_BYTES = 16
@@ -27,7 +27,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", action="store_true", help="begin a new root, after nothing")
     parser.add_argument("--id", metavar="ID", help="the turn's own id; without: from its words")
     parser.add_argument("--speaker", metavar="NAME", help="the name of who said it")
-    parser.add_argument("--time", metavar="TIME", help="when, as 2026-08-09T14:02:00+02:00")
+    parser.add_argument(
+        "--time", type=time_of, metavar="TIME", help="when, as 2026-08-09T14:02:00+02:00"
+    )
 
 
 def run(invocation: Invocation) -> int:

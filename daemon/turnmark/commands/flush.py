@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from turnmark.commands.invocation import Invocation, WrongUse
+from turnmark.commands.invocation import Invocation, WrongUse, time_of
 from turnmark.commands.wording import Fields, count
 
 # Of these there may be years, and a model is paid by the token.
@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--backlog", action="store_true", help="older turns that were held, too")
     parser.add_argument("--removed", action="store_true", help="turns of removed blocks, too")
     parser.add_argument("--rewrite", metavar="WRITER", help="offer again what WRITER wrote")
-    parser.add_argument("--since", metavar="TIME", help="only turns from then on")
+    parser.add_argument("--since", type=time_of, metavar="TIME", help="only turns from then on")
     parser.add_argument("--no-wait", action="store_true", help="return once the plan is made")
     parser.add_argument("--yes", action="store_true", help="write old turns without asking")
 

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
@@ -166,6 +167,20 @@ def at_least_one(word: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{word!r} is no number from 1 on")
     return number
+
+
+def time_of(word: str) -> str:
+    """Returns a time that an option was given, for argparse's `type`; a date is one.
+
+    Raises:
+        argparse.ArgumentTypeError: if it is none.
+    """
+    try:
+        datetime.fromisoformat(word.strip())
+    except ValueError:
+        message = f"{word!r} is no time; write 2026-08-09 or 2026-08-09T14:02:00Z"
+        raise argparse.ArgumentTypeError(message) from None
+    return word.strip()
 
 
 def text_of(argument: str, what: str) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from turnmark.commands.invocation import Invocation, WrongUse, at_least_one, text_of
+from turnmark.commands.invocation import Invocation, WrongUse, at_least_one, text_of, time_of
 from turnmark.commands.wording import Fields, local_time, source, speaker
 from turnmark.terminal import printable
 
 _INDENT = "   "
 _KINDS = ("block", "turn")
 _MODES = ("hybrid", "lexical", "dense", "select")
+_NARROWING = ("kinds", "topic", "speaker", "since", "until", "project")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -23,8 +24,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kinds", metavar="KINDS", help="block, turn or block,turn")
     parser.add_argument("--topic", metavar="TOPIC", help="only this topic")
     parser.add_argument("--speaker", metavar="NAME", help="only what this speaker said")
-    parser.add_argument("--since", metavar="TIME", help="only from then on")
-    parser.add_argument("--until", metavar="TIME", help="only up to then")
+    parser.add_argument("--since", type=time_of, metavar="TIME", help="only from then on")
+    parser.add_argument("--until", type=time_of, metavar="TIME", help="only up to then")
     parser.add_argument("--project", metavar="PATH", help="only this project")
     parser.add_argument("--history", action="store_true", help="superseded blocks, too")
     parser.add_argument(
@@ -41,11 +42,22 @@ def run(invocation: Invocation) -> int:
     if invocation.as_json:
         invocation.print_json(answer)
     elif not answer["hits"]:
-        invocation.print("Memory holds nothing about that.")
+        invocation.print(_nothing(invocation.options))
     else:
         for number, hit in enumerate(answer["hits"], start=1):
             print_hit(invocation, number, hit)
     return 0
+
+
+def _nothing(options: argparse.Namespace) -> str:
+    """Returns that nothing was found, and which options may be why."""
+    narrow = [f"--{name}" for name in _NARROWING if getattr(options, name) is not None]
+    if not narrow:
+        return "Memory holds nothing about that."
+    return (
+        f"Memory holds nothing about that within {' and '.join(narrow)}; without "
+        f"{'it' if len(narrow) == 1 else 'them'} all of it is searched."
+    )
 
 
 def _params(options: argparse.Namespace) -> dict[str, Any]:

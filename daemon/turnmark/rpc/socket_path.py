@@ -11,15 +11,19 @@ from turnmark_events.errors import Refused
 SOCKET_PATH_LIMIT_BYTES = 107
 
 
+class SocketPathTooLong(Refused):
+    """No socket can have this path; the message says which keys set another."""
+
+
 def check_socket_path(path: Path) -> None:
     """Checks that a socket can have this path.
 
     Raises:
-        Refused: if it has over 107 bytes.
+        SocketPathTooLong: if it has over 107 bytes.
     """
     size = len(os.fsencode(path))
     if size > SOCKET_PATH_LIMIT_BYTES:
-        raise Refused(
+        raise SocketPathTooLong(
             f"the socket's path has {size} bytes and a socket takes {SOCKET_PATH_LIMIT_BYTES}: set "
             f"`socket` in the configuration, TURNMARK_SOCKET or --socket to a shorter one ({path})",
             bytes=size,

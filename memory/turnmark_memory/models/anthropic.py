@@ -19,7 +19,7 @@ from turnmark_memory.writers.writer import WriterFailed
 
 _ADDRESS: Final = "https://api.anthropic.com"
 _METHOD: Final = "/v1/messages"
-_KEY_NAME: Final = "ANTHROPIC_API_KEY"
+KEY_NAME: Final = "ANTHROPIC_API_KEY"
 _VERSION: Final = "2023-06-01"
 
 _STRICT: Final = "json_schema"
@@ -52,7 +52,7 @@ class AnthropicModel:
             url=address + _METHOD,
             table=settings.table,
             model=settings.model,
-            key_name=key_name(settings, _KEY_NAME),
+            key_name=key_name(settings, KEY_NAME),
         )
         self._forms = Forms(self._place, _STRICT, _plainer)
 
@@ -68,7 +68,7 @@ class AnthropicModel:
 
     async def ask(self, question: Question) -> Reply:
         """See `Model`; asks again in a plainer form where the server doesn't take the first."""
-        key = api_key(self._settings, _KEY_NAME, self._environ)
+        key = api_key(self._settings, KEY_NAME, self._environ)
         headers = {"anthropic-version": _VERSION} | ({"x-api-key": key} if key else {})
 
         async def ask(shape: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ notes of these calls is known by that place and never read in as a conversation 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
@@ -35,6 +36,25 @@ _QUOTED_CHARACTERS: Final = 24
 
 _DATA_ERROR: Final = os.EX_DATAERR
 """The exit status by which a program says that the question is at fault, not the world."""
+
+
+def check_program(settings: ModelSettings, environ: Mapping[str, str]) -> None:
+    """Checks that there is such a program now; costs a look into each directory of the PATH.
+
+    Raises:
+        WriterFailed: if there is none.
+    """
+    if shutil.which(settings.command[0], path=environ.get("PATH")) is None:
+        raise not_started(settings, "is not there")
+
+
+def not_started(settings: ModelSettings, reason: str) -> WriterFailed:
+    """Returns the failure of a program that never ran."""
+    return WriterFailed(
+        f"the program {settings.command[0]!r} {reason}; {settings.table}.command needs a full "
+        "path, or one on the PATH that turnmark was started with",
+        transport=True,
+    )
 
 
 class CommandModel:
@@ -94,16 +114,10 @@ class CommandModel:
                 start_new_session=True,
             )
         except FileNotFoundError as error:
-            reason = "is not there"
-            cause: Exception = error
+            raise not_started(self._settings, "is not there") from error
         except (OSError, ValueError) as error:
             reason = f"can't be started ({getattr(error, 'strerror', None) or error})"
-            cause = error
-        raise WriterFailed(
-            f"the program {self._settings.command[0]!r} {reason}; {self._settings.table}.command "
-            "needs a full path, or one on the PATH that turnmark was started with",
-            transport=True,
-        ) from cause
+            raise not_started(self._settings, reason) from error
 
     def _words(self, run: _Run, asked: str) -> str:
         status = run.status

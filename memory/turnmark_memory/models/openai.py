@@ -23,7 +23,7 @@ from turnmark_memory.writers.writer import WriterFailed
 
 _ADDRESS: Final = "https://api.openai.com/v1"
 _METHOD: Final = "/chat/completions"
-_KEY_NAME: Final = "OPENAI_API_KEY"
+KEY_NAME: Final = "OPENAI_API_KEY"
 
 _SHAPES: Final = ("json_schema", "json_object", "text")
 # Most servers know the first alone, OpenAI's reasoning models the second alone.
@@ -48,7 +48,7 @@ class OpenAIModel:
             url=address + _METHOD,
             table=settings.table,
             model=settings.model,
-            key_name=key_name(settings, _KEY_NAME),
+            key_name=key_name(settings, KEY_NAME),
         )
         self._forms = Forms(self._place, (_SHAPES[0], _LIMIT), _plainer)
 
@@ -64,7 +64,7 @@ class OpenAIModel:
 
     async def ask(self, question: Question) -> Reply:
         """See `Model`; asks again in a plainer form where the server doesn't take the first."""
-        key = api_key(self._settings, _KEY_NAME, self._environ)
+        key = api_key(self._settings, KEY_NAME, self._environ)
         headers = {"authorization": f"Bearer {key}"} if key else {}
 
         async def ask(form: tuple[str, str]) -> dict[str, Any]:

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import msgspec
 
+from turnmark_memory.models import anthropic, openai
 from turnmark_memory.models.anthropic import AnthropicModel
-from turnmark_memory.models.command import CommandModel
+from turnmark_memory.models.command import CommandModel, check_program
+from turnmark_memory.models.keys import api_key
 from turnmark_memory.models.model import Model
 from turnmark_memory.models.openai import OpenAIModel
 from turnmark_memory.models.settings import ModelSettings
+from turnmark_memory.writers.writer import WriterFailed
 
 
 class Models(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +44,24 @@ def make_model(settings: ModelSettings, *, directory: Path, environ: Mapping[str
             return AnthropicModel(settings, environ)
         case "command":
             return CommandModel(settings, directory, environ)
+
+
+def missing(settings: ModelSettings, environ: Mapping[str, str]) -> str | None:
+    """Returns what a model lacks that can be seen without asking it, None if nothing is known.
+
+    Looks for its key, or its program; connects nowhere.
+    """
+    try:
+        match settings.kind:
+            case "openai":
+                api_key(settings, openai.KEY_NAME, environ)
+            case "anthropic":
+                api_key(settings, anthropic.KEY_NAME, environ)
+            case "command":
+                check_program(settings, environ)
+    except WriterFailed as failure:
+        return failure.reason
+    return None
 
 
 def make_models(
