@@ -23,6 +23,7 @@ class Dense(Protocol):
     ) -> Mapping[DocRef, float]:
         """Returns how near the `limit` nearest documents are, and each of `also` that is known.
 
+        Asked again for the same question it costs no embedding; with a `limit` of 0 no search.
         A score is a cosine brought to a common measure, whatever the embedder: 0 is what
         unrelated texts have, 1 what the same text has, 0.5 where a document answers the question
         as often as not. Documents without a vector yet are left out; ones that went out of the

@@ -5,18 +5,24 @@ Needs NumPy, through `shortlist.py`; `meaning.py` imports it once there is an em
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Collection, Mapping
+from hashlib import blake2b
 from threading import Lock
 
 from turnmark_memory.dense import DocRef
 from turnmark_memory.embedding.documents import RECIPE, Document
 from turnmark_memory.embedding.embedder import Embedder
-from turnmark_memory.embedding.frame import Frame
+from turnmark_memory.embedding.frame import Floats, Frame
 from turnmark_memory.embedding.nearness import nearness
 from turnmark_memory.embedding.shortlist import Shortlist, code_of
 from turnmark_memory.embedding.vector_file import GenerationRow, Made, VectorFile
 
 _LOADED_AT_ONCE = 10_000
+
+_REMEMBERED_QUESTIONS = 32
+"""Questions whose vectors are kept, 1.5 KB each: a context and a recall of one turn ask the same,
+and recall itself asks twice, for what is near and for what it found by words."""
 
 
 class Space:
@@ -33,6 +39,7 @@ class Space:
         self._frame = Frame.from_bytes(generation.frame, generation.dimension)
         self._change = 0
         self._lock = Lock()
+        self._asked: OrderedDict[bytes, Floats] = OrderedDict()
 
     @classmethod
     def begin(cls, file: VectorFile, embedder: Embedder) -> Space:
@@ -64,17 +71,36 @@ class Space:
         generation = self.generation.id
         if not self._file.changed_after(generation, 0, 1):
             return {}
-        vector = self._frame.seen(self._embedder.query(query))
+        vector = self._vector(query)
         named = self._file.slots_of(generation, also)
         with self._lock:
             self._load()
-            near = dict(self._shortlist.nearest(vector, limit))
-            slots = [slot for slot in named.values() if slot not in near]
-            values = self._shortlist.cosines(vector, slots)
-        cosines = {**near, **dict(zip(slots, values, strict=True))}
-        refs = self._file.refs_at(generation, list(cosines))
+            near = dict(self._shortlist.nearest(vector, limit)) if limit else {}
+            cosines = self._shortlist.cosines(vector, list(named.values()))
+        refs = self._file.refs_at(generation, list(near))
         scale = self._embedder.scale
-        return {ref: nearness(cosines[slot], scale) for slot, ref in refs.items()}
+        return {
+            **{ref: nearness(near[slot], scale) for slot, ref in refs.items()},
+            **{ref: nearness(one, scale) for ref, one in zip(named, cosines, strict=True)},
+        }
+
+    def _vector(self, query: str) -> Floats:
+        """Returns a question's vector, as it is compared; the last ones are remembered.
+
+        By digest, so that no words stay. The lock is not held for the embedding: two threads may
+        embed the same question.
+        """
+        key = blake2b(query.encode("utf-8", "surrogatepass")).digest()
+        with self._lock:
+            found = self._asked.get(key)
+        if found is None:
+            found = self._frame.seen(self._embedder.query(query))
+        with self._lock:
+            self._asked[key] = found
+            self._asked.move_to_end(key)
+            if len(self._asked) > _REMEMBERED_QUESTIONS:
+                self._asked.popitem(last=False)
+        return found
 
     def _load(self) -> None:
         while changed := self._file.changed_after(

@@ -27,6 +27,7 @@ class Hashed:
         self.frame = None
         self.scale = Scale(unrelated=0.0, answers=0.3)
         self.embedded: list[str] = []
+        self.asked: list[str] = []
         self.broken = broken
         self.gate: Event | None = None
         self._also = also or {}
@@ -44,6 +45,7 @@ class Hashed:
         """Returns the vector of a question."""
         if self.broken:
             raise Unavailable("the model is damaged; install it anew")
+        self.asked.append(text)
         return self._vector(text)
 
     def _vector(self, text: str) -> bytes:

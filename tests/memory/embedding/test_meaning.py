@@ -224,6 +224,7 @@ async def test_old_vectors_serve_until_another_embedder_has_made_its_own(
         await meaning.wait_until_current()
         assert await best(meaning, "a red boat") == "s-2"
         assert [generation.space for generation in file.generations()] == ["new/1"]
+    assert [one.asked.count("a red boat") for one in (old, new)] == [1, 1]
 
 
 @pytest.mark.anyio
@@ -334,6 +335,24 @@ async def test_scores_what_is_asked_for_however_far(index: Index, file: VectorFi
         scores = await meaning.scores("word3 thing3", limit=1, also=also)
         assert set(scores) == {("turn", "s-3"), ("turn", "s-9")}
         assert scores["turn", "s-3"] > 0.5 > scores["turn", "s-9"]
+
+
+@pytest.mark.anyio
+async def test_a_question_is_embedded_once(index: Index, file: VectorFile) -> None:
+    """Though it is asked for what is near, for what words found, and again by the next recall."""
+    index.add_turns([turn(f"s-{n}", f"word{n} 第{n}句话", n) for n in range(30)])
+    embedder = Hashed()
+    meaning = quick(index, file, embedder)
+    async with running(meaning):
+        await meaning.wait_until_current()
+        near = await meaning.scores("word3 \ud800", limit=30, also=NOTHING)
+        also = await meaning.scores("word3 \ud800", limit=0, also=[("turn", "s-9")])
+        assert also == {("turn", "s-9"): near["turn", "s-9"]}
+        assert embedder.asked.count("word3 \ud800") == 1
+        for number in range(40):
+            await meaning.scores(f"question {number}", limit=1, also=NOTHING)
+        assert await meaning.scores("word3 \ud800", limit=30, also=NOTHING) == near
+        assert embedder.asked.count("word3 \ud800") == 2
 
 
 @pytest.mark.anyio

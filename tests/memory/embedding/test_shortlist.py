@@ -52,6 +52,15 @@ def test_a_search_among_many_finds_what_is_near(tmp_path: Path) -> None:
     assert found[1][1] < 0.7
 
 
+def test_a_search_among_equals_compares_no_more_than_it_is_told(tmp_path: Path) -> None:
+    """However many signs are the same; the first of them are taken."""
+    rows = np.concatenate([np.repeat(vectors(1), 500, axis=0), vectors(500, seed=8)])
+    made = shortlist_of(rows, tmp_path / "v.i8")
+    found = made.nearest(rows[0], 50, exact=20)
+    assert [slot for slot, _ in found] == list(range(20))
+    assert len(made.nearest(rows[0], 50, exact=600)) == 50
+
+
 def test_free_slots_and_changed_ones(tmp_path: Path) -> None:
     """A zeroed row is never near; one that is written again counts as it is now."""
     rows = vectors(5)
