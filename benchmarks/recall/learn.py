@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from recall import bilingual, locomo
 from recall.corpus import Corpus, Half, Question
-from turnmark_memory.candidates import gather
+from turnmark_memory.candidates import gather, with_near
 from turnmark_memory.dense import DocRef
 from turnmark_memory.embedding.documents import of_turn
 from turnmark_memory.embedding.embedder import Embedder, find_embedder
@@ -158,8 +158,7 @@ def _example(
     if meant is not None:
         near = meant.nearness(question.text)
         close = sorted(near, key=lambda doc: (-near[doc], doc))[:_NEAR]
-        if not found.has_all(close):
-            found = gather(index, asked, Filters(), ("turn",), close)
+        found = with_near(index, found, close, Filters())
     rated = rate(asked, found, near)
     covered = [found.matching.coverage(one.match.bits) for one in rated]
     values = np.array([one.values for one in rated]).reshape(-1, len(FEATURES))

@@ -46,11 +46,10 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
     matching: Matching
     named: frozenset[str]
 
-    def has_all(self, docs: Iterable[DocRef]) -> bool:
-        """Tells whether all of `docs` are among the candidates."""
-        known = {("turn", turn.ref) for turn in self.turns.values()}
-        known |= {("block", block.ref) for block in self.blocks.values()}
-        return known.issuperset(docs)
+    def documents(self) -> list[DocRef]:
+        """Returns the kinds and refs of what may answer."""
+        turns: list[DocRef] = [("turn", turn.ref) for turn in self.turns.values()]
+        return [*turns, *(("block", block.ref) for block in self.blocks.values())]
 
 
 def gather(
@@ -58,22 +57,19 @@ def gather(
     asked: Query,
     filters: Filters,
     kinds: Sequence[Kind],
-    near: Sequence[DocRef] = (),
     *,
     words: bool = True,
 ) -> Candidates:
-    """Returns what may answer: by words (unless `words` is false), and those of `near`.
+    """Returns what may answer by words; nothing yet (see `with_near`) if `words` is false.
 
     Blocks for the search.
     """
     turns: list[Found] = []
     blocks: list[Found] = []
-    if "turn" in kinds:
-        turns = _find(index, "turn", asked, filters) if words else []
-        turns += _missing(index, "turn", turns, near, filters)
-    if "block" in kinds:
-        blocks = _find(index, "block", asked, filters) if words else []
-        blocks += _missing(index, "block", blocks, near, filters)
+    if words and "turn" in kinds:
+        turns = _find(index, "turn", asked, filters)
+    if words and "block" in kinds:
+        blocks = _find(index, "block", asked, filters)
     terms = {term for unit in asked.units for term in unit.all}
     of_turns, of_blocks = index.frequencies("turn", terms), index.frequencies("block", terms)
     frequencies = {term: of_turns[term] + of_blocks[term] for term in terms}
@@ -101,6 +97,31 @@ def gather(
     )
 
 
+def with_near(
+    index: Index, found: Candidates, near: Sequence[DocRef], filters: Filters
+) -> Candidates:
+    """Returns the candidates with those of `near` that are not among them, and what is around.
+
+    Costs what is new; blocks for the search.
+    """
+    turns = _missing(index, "turn", found.turns.values(), near, filters)
+    blocks = _missing(index, "block", found.blocks.values(), near, filters)
+    new = {turn.row: turn for turn in turns}
+    before, after = dict(found.before), dict(found.after)
+    beside = _look_around(index, new, filters, before, after)
+    beside = {row: one for row, one in beside.items() if row not in found.turns}
+    context = {**found.context, **_look_around(index, beside, filters, before, after)}
+    known = {**found.turns, **new, **beside}
+    return msgspec.structs.replace(
+        found,
+        turns=known,
+        blocks={**found.blocks, **{block.row: block for block in blocks}},
+        before=before,
+        after=after,
+        context={row: one for row, one in context.items() if row not in known},
+    )
+
+
 def blocks_within(
     index: Index, asked: Query, topics: Sequence[str], filters: Filters
 ) -> Candidates:
@@ -123,7 +144,7 @@ def blocks_within(
 def _promising(
     found: Sequence[Found], count: int, matching: Matching, named: frozenset[str]
 ) -> list[Found]:
-    """Returns the `count` that are best by words and speaker, and all that are near in meaning."""
+    """Returns the `count` that are best by words and speaker."""
     between = [f" {name} " for name in named]
 
     def promise(one: Found) -> float:
@@ -131,11 +152,9 @@ def _promising(
         spoken = any(name in one.speaker_terms for name in between)
         return words * (_SPEAKER_PROMISE if spoken else 1.0)
 
-    near = [one for one in found if not one.score]
-    said = [one for one in found if one.score]
-    if len(said) > count:
-        said = sorted(said, key=lambda one: (-promise(one), one.ref))[:count]
-    return said + near
+    if len(found) <= count:
+        return list(found)
+    return sorted(found, key=lambda one: (-promise(one), one.ref))[:count]
 
 
 def _look_around(
@@ -168,7 +187,7 @@ def _find(index: Index, kind: Kind, asked: Query, filters: Filters) -> list[Foun
 
 
 def _missing(
-    index: Index, kind: Kind, found: Sequence[Found], near: Sequence[DocRef], filters: Filters
+    index: Index, kind: Kind, found: Iterable[Found], near: Sequence[DocRef], filters: Filters
 ) -> list[Found]:
     known = {one.ref for one in found}
     refs = [ref for of, ref in near if of == kind and ref not in known]

@@ -8,7 +8,7 @@ here, at query time, however old the index is.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Literal, Protocol, TypeVar
@@ -19,7 +19,7 @@ import msgspec
 import structlog
 
 from turnmark_events.errors import Refused, Unavailable
-from turnmark_memory.candidates import DEPTH, Candidates, blocks_within, gather
+from turnmark_memory.candidates import DEPTH, blocks_within, gather, with_near
 from turnmark_memory.dense import Dense, DocRef
 from turnmark_memory.hits import BranchLabel, Hit, Source, collapsed
 from turnmark_memory.index import Index
@@ -29,6 +29,7 @@ from turnmark_memory.ranking import MEANING_FLOOR, Ranked, rank
 from turnmark_memory.requests import HitKind, RecallRequest
 from turnmark_memory.search_text import Query, fold, query_of
 from turnmark_memory.selecting import MOST_TOPICS, Selecting
+from turnmark_memory.together import both
 from turnmark_session_store.times import to_rfc3339
 
 log = structlog.get_logger(__name__)
@@ -165,17 +166,26 @@ class Recall:
     async def _ranked(self, request: RecallRequest) -> list[Ranked]:
         """Returns the candidates above the floor, best first, by words, meaning or both."""
         asked, filters = query_of(request.query), filters_of(request)
-        search = partial(gather, self._index, asked, filters, request.kinds)
         by_words = request.mode != "dense"
+        search = partial(gather, self._index, asked, filters, request.kinds, words=by_words)
         if self._dense is None or request.mode == "lexical":
-            return await self._in_thread(lambda: rank(asked, search(words=by_words)))
-        found = await self._in_thread(partial(search, words=by_words))
-        nearness = await self._nearness(self._dense, found, request, filters)
+            return await self._in_thread(lambda: rank(asked, search()))
+        near, (found, also) = await both(
+            partial(self._nearness, self._dense, request, limit=DEPTH),
+            partial(self._in_thread, lambda: (search(), self._narrowed(request.kinds, filters))),
+        )
+        also = [*(doc for doc in found.documents() if doc not in near), *also]
+        nearness = {**near, **await self._nearness(self._dense, request, also=also)}
         least = MEANING_FLOOR if by_words else _ASKED_BY_MEANING
-        near = _nearest(nearness, request.kinds, least)
-        if not found.has_all(near):
-            found = await self._in_thread(partial(search, near, words=by_words))
-        ranked = await self._in_thread(partial(rank, asked, found, nearness, floored=by_words))
+        nearest = _nearest(nearness, request.kinds, least)
+        ranked = await self._in_thread(
+            lambda: rank(
+                asked,
+                with_near(self._index, found, nearest, filters),
+                nearness,
+                floored=by_words,
+            )
+        )
         if by_words:
             return ranked
         return [one for one in ranked if nearness.get((one.kind, one.found.ref), 0.0) >= least]
@@ -196,21 +206,29 @@ class Recall:
         return await self._in_thread(partial(rank, asked, found, floored=False))
 
     async def _nearness(
-        self, dense: Dense, found: Candidates, request: RecallRequest, filters: Filters
+        self,
+        dense: Dense,
+        request: RecallRequest,
+        *,
+        limit: int = 0,
+        also: Collection[DocRef] = (),
     ) -> Mapping[DocRef, float]:
-        """Returns what is near: of the whole memory, of what was found, of what is filtered for."""
-        also: set[DocRef] = {("turn", turn.ref) for turn in found.turns.values()}
-        also.update(("block", block.ref) for block in found.blocks.values())
-        for kind in request.kinds:
-            refs = await self._in_thread(partial(self._index.narrowed, kind, _NARROWED, filters))
-            also.update((kind, ref) for ref in refs)
+        """Returns what is near of the whole memory, and how near `also` is; else words decide."""
+        if not limit and not also:
+            return {}
         try:
-            return await dense.scores(request.query, limit=DEPTH, also=also)
+            return await dense.scores(request.query, limit=limit, also=also)
         except Unavailable as error:
             if request.mode == "dense":
                 raise
             log.debug("meaning_unavailable", reason=error.message)
             return {}
+
+    def _narrowed(self, kinds: Sequence[HitKind], filters: Filters) -> list[DocRef]:
+        """Returns what is filtered for, where that is little; blocks."""
+        return [
+            (kind, ref) for kind in kinds for ref in self._index.narrowed(kind, _NARROWED, filters)
+        ]
 
     async def _hits(self, ranked: Sequence[Ranked], request: RecallRequest) -> list[Hit]:
         """Returns the first `k` that still stand."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
+from threading import Barrier
 
 import anyio
 import msgspec
@@ -443,3 +444,95 @@ async def test_an_embedder_that_cannot_be_used_leaves_the_words(index: Index, to
     assert refs(await ask(recall, "violin teacher")) == ["s-1"]
     with pytest.raises(Unavailable, match="pip install"):
         await ask(recall, "violin teacher", mode="dense")
+
+
+class Watched(Index):
+    """An index whose search waits for whom it is told to meet."""
+
+    barrier: Barrier | None = None
+
+    def speaker_terms(self, terms: Iterable[str]) -> frozenset[str]:
+        """Returns what the index returns, after the meeting."""
+        if self.barrier is not None:
+            self.barrier.wait(GIVE_UP_SECONDS)
+        return super().speaker_terms(terms)
+
+
+class Meets(Meant):
+    """An embedder whose first answer waits for the search by words."""
+
+    def __init__(self, scores: dict[DocRef, float], barrier: Barrier) -> None:
+        super().__init__(scores)
+        self._barrier: Barrier | None = barrier
+
+    async def scores(
+        self, query: str, *, limit: int, also: Collection[DocRef]
+    ) -> dict[DocRef, float]:
+        """Returns what was told, after the meeting."""
+        barrier, self._barrier = self._barrier, None
+        if barrier is not None:
+            await anyio.to_thread.run_sync(barrier.wait, GIVE_UP_SECONDS)
+        return await super().scores(query, limit=limit, also=also)
+
+
+@pytest.mark.anyio
+async def test_a_question_is_embedded_while_its_words_are_looked_for(
+    tmp_path: Path, told: Told
+) -> None:
+    """Each waits for the other here: one after the other they would never meet."""
+    index = Watched.open(tmp_path / "index.db")
+    assert isinstance(index, Watched)
+    index.add_turns([turn("s-1", "The violin teacher is Petrov."), turn("s-2", "小提琴", 1)])
+    index.barrier = Barrier(2)
+    recall = Recall(index, told, words, dense=Meets({("turn", "s-2"): 0.9}, index.barrier))
+    answer = await ask(recall, "violin teacher", kinds=["turn"])
+    assert set(refs(answer)) == {"s-1", "s-2"}
+    index.close()
+
+
+class Hanging(Meant):
+    """An embedder that never answers."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.began = anyio.Event()
+
+    async def scores(
+        self, query: str, *, limit: int, also: Collection[DocRef]
+    ) -> dict[DocRef, float]:
+        """Waits until it is cancelled."""
+        del query, limit, also
+        self.began.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+
+@pytest.mark.anyio
+async def test_an_embedder_that_hangs_holds_no_answer_by_words(index: Index, told: Told) -> None:
+    """However many questions wait for it; and those can be cancelled."""
+    index.add_turns([turn("s-1", "The violin teacher is Petrov.")])
+    dense = Hanging()
+    recall = Recall(index, told, words, dense=dense)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(10):
+            tasks.start_soon(ask, recall, "violin teacher")
+        with anyio.fail_after(GIVE_UP_SECONDS):
+            await dense.began.wait()
+            assert refs(await ask(recall, "violin teacher", mode="lexical")) == ["s-1"]
+        tasks.cancel_scope.cancel()
+    assert refs(await ask(recall, "violin teacher", mode="lexical")) == ["s-1"]
+
+
+@pytest.mark.anyio
+async def test_an_index_that_cannot_be_read_says_so_beside_an_embedder(
+    index: Index, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error is the index's own, and nobody waits for the embedder."""
+
+    def unreadable(*_given: object) -> frozenset[str]:
+        raise Unavailable("the index can't be used; check the free space")
+
+    index.add_turns([turn("s-1", "The violin teacher is Petrov.")])
+    monkeypatch.setattr(index, "speaker_terms", unreadable)
+    with pytest.raises(Unavailable, match="check the free space"):
+        await ask(Recall(index, told, words, dense=Hanging()), "violin teacher")
