@@ -80,21 +80,10 @@ def gather(
         turns = _promising(turns, _LOOKED_AROUND, matching, named)
     if index.size("block") > MANY:
         blocks = _promising(blocks, _RANKED_BLOCKS, matching, named)
-    found = {turn.row: turn for turn in turns}
-    before: dict[int, int] = {}
-    after: dict[int, int] = {}
-    beside = _look_around(index, found, filters, before, after)
-    found.update(beside)
-    context = _look_around(index, beside, filters, before, after)
-    return Candidates(
-        turns=found,
-        blocks={block.row: block for block in blocks},
-        before=before,
-        after=after,
-        context={row: one for row, one in context.items() if row not in found},
-        matching=matching,
-        named=named,
+    nothing = Candidates(
+        turns={}, blocks={}, before={}, after={}, context={}, matching=matching, named=named
     )
+    return _joined(index, nothing, turns, blocks, filters)
 
 
 def with_near(
@@ -106,20 +95,7 @@ def with_near(
     """
     turns = _missing(index, "turn", found.turns.values(), near, filters)
     blocks = _missing(index, "block", found.blocks.values(), near, filters)
-    new = {turn.row: turn for turn in turns}
-    before, after = dict(found.before), dict(found.after)
-    beside = _look_around(index, new, filters, before, after)
-    beside = {row: one for row, one in beside.items() if row not in found.turns}
-    context = {**found.context, **_look_around(index, beside, filters, before, after)}
-    known = {**found.turns, **new, **beside}
-    return msgspec.structs.replace(
-        found,
-        turns=known,
-        blocks={**found.blocks, **{block.row: block for block in blocks}},
-        before=before,
-        after=after,
-        context={row: one for row, one in context.items() if row not in known},
-    )
+    return _joined(index, found, turns, blocks, filters)
 
 
 def blocks_within(
@@ -157,22 +133,57 @@ def _promising(
     return sorted(found, key=lambda one: (-promise(one), one.ref))[:count]
 
 
+def _joined(
+    index: Index,
+    found: Candidates,
+    turns: Iterable[Found],
+    blocks: Iterable[Found],
+    filters: Filters,
+) -> Candidates:
+    """Returns candidates with more of them, and with the turns on either side of the new ones.
+
+    Two on each side: the first are candidates, too, the second their context.
+    """
+    before, after = dict(found.before), dict(found.after)
+    new = {turn.row: turn for turn in turns}
+    ranked = {**found.turns, **new}
+    known = {**found.context, **ranked}
+    beside = _look_around(index, new, known, filters, before, after)
+    beside = {row: one for row, one in beside.items() if row not in ranked}
+    _look_around(index, beside, known, filters, before, after)
+    ranked.update(beside)
+    return msgspec.structs.replace(
+        found,
+        turns=ranked,
+        blocks={**found.blocks, **{block.row: block for block in blocks}},
+        before=before,
+        after=after,
+        context={row: one for row, one in known.items() if row not in ranked},
+    )
+
+
 def _look_around(
     index: Index,
-    turns: Mapping[int, Found],
+    rows: Iterable[int],
+    known: dict[int, Found],
     filters: Filters,
     before: dict[int, int],
     after: dict[int, int],
 ) -> dict[int, Found]:
-    """Returns the turns beside `turns` that are not among them, and notes how they follow."""
-    found: dict[int, Found] = {}
-    for row, (previous, following) in index.beside(turns.values(), filters).items():
-        for other, links in ((previous, before), (following, after)):
-            if other is not None:
-                links[row] = other.row
-                if other.row not in turns:
-                    found[other.row] = other
-    return found
+    """Returns the turns beside those in `rows`; notes how they follow, and that they are known.
+
+    Only those that are not known yet are read.
+    """
+    pairs = index.beside(rows)
+    beside = {row for pair in pairs.values() for row in pair if row is not None}
+    read = index.found_at("turn", sorted(beside.difference(known)), filters)
+    known.update((one.row, one) for one in read)
+    for row, (previous, following) in pairs.items():
+        if previous in known:
+            before[row] = previous
+        if following in known:
+            after[row] = following
+    return {row: known[row] for row in sorted(beside.intersection(known))}
 
 
 def _find(index: Index, kind: Kind, asked: Query, filters: Filters) -> list[Found]:

@@ -47,10 +47,11 @@ from turnmark_memory.index_schema import (
 from turnmark_memory.index_search import (
     Frequencies,
     affordable,
+    beside,
     documents,
+    documents_at,
     is_narrow,
     narrowed,
-    neighbours,
     search,
 )
 
@@ -319,14 +320,8 @@ class Index:
         found = self._one("SELECT row FROM turn WHERE label = ?", label)
         if found is None:
             return None, None
-        row = int(found[0])
-        with self._file.reading() as db:
-            before = neighbours(db, [row], -1, Filters()).get(row)
-            after = neighbours(db, [row], 1, Filters()).get(row)
-        return (
-            None if before is None else self.turn(before.ref),
-            None if after is None else self.turn(after.ref),
-        )
+        before, after = self.beside([int(found[0])])[int(found[0])]
+        return self._turn_at(before), self._turn_at(after)
 
     def counts(self) -> Counts:
         """Returns how much the index holds."""
@@ -375,15 +370,17 @@ class Index:
         with self._file.reading() as db:
             return narrowed(db, kind, limit, filters)
 
-    def beside(
-        self, found: Iterable[Found], filters: Filters
-    ) -> dict[int, tuple[Found | None, Found | None]]:
-        """Returns, by row, the turns before and after found ones, those that satisfy `filters`."""
-        rows = [turn.row for turn in found]
+    def found_at(self, kind: Kind, rows: Sequence[int], filters: Filters) -> list[Found]:
+        """Returns the documents in those of `rows` that satisfy `filters`, score 0."""
+        if not rows:
+            return []
         with self._file.reading() as db:
-            before = neighbours(db, rows, -1, filters)
-            after = neighbours(db, rows, 1, filters)
-        return {row: (before.get(row), after.get(row)) for row in rows}
+            return documents_at(db, kind, rows, filters)
+
+    def beside(self, rows: Iterable[int]) -> dict[int, tuple[int | None, int | None]]:
+        """Returns, by row of a turn, the rows of the turns before and after it."""
+        with self._file.reading() as db:
+            return beside(db, rows)
 
     def frequencies(self, kind: Kind, terms: Iterable[str]) -> dict[str, int]:
         """Returns in how many documents each of `terms` stands; large ones are not quite fresh."""
@@ -417,6 +414,10 @@ class Index:
                 # What was left out may be all that the documents behind the filter have.
                 found = search(db, kind, present, k, filters)
         return found
+
+    def _turn_at(self, row: int | None) -> TurnDoc | None:
+        found = self._one(f"SELECT {TURN_COLUMNS} FROM turn WHERE row = ?", row)
+        return None if found is None else turn_doc(found)
 
     def _forgotten(self) -> list[str]:
         try:

@@ -55,16 +55,14 @@ _NAMED: dict[Kind, str] = {
 }
 
 # Where nobody noted what a turn was said after, the lines of its session tell.
-_BEFORE = """(
-    SELECT CASE WHEN given.after IS NOT NULL
+_BESIDE = """SELECT here.value,
+    CASE WHEN given.after IS NOT NULL
         THEN (SELECT other.row FROM turn AS other WHERE other.label = given.after)
         ELSE (SELECT other.row FROM turn AS other
               WHERE other.session = given.session AND other.position < given.position
               ORDER BY other.position DESC LIMIT 1)
-        END
-    FROM turn AS given WHERE given.row = here.value)"""
-_AFTER = """(
-    SELECT coalesce(
+        END,
+    coalesce(
         (SELECT other.row FROM turn AS other
          WHERE other.after = given.label ORDER BY other.session, other.position LIMIT 1),
         (SELECT other.row FROM turn AS other
@@ -72,7 +70,7 @@ _AFTER = """(
              AND other.after IS NULL
          ORDER BY other.position LIMIT 1)
     )
-    FROM turn AS given WHERE given.row = here.value)"""
+    FROM json_each(?) AS here CROSS JOIN turn AS given ON given.row = here.value"""
 
 _OF_TURN = {
     "since_us": "turn.at_us >= :since_us",
@@ -182,17 +180,13 @@ def is_narrow(filters: Filters) -> bool:
     return bool(_bindings(filters))
 
 
-def neighbours(db: Database, rows: Iterable[int], step: int, filters: Filters) -> dict[int, Found]:
-    """Returns, by row, the turn before (`step` -1) or after (1) it that satisfies `filters`.
+def beside(db: Database, rows: Iterable[int]) -> dict[int, tuple[int | None, int | None]]:
+    """Returns, by row of a turn, the rows of the turns before and after it.
 
-    That is the one on the same branch: of several that follow a turn, the first archived.
+    Those are on the same branch: of several that follow a turn, the first archived.
     """
-    where = "".join(f" AND {condition}" for condition in _turn_conditions(filters))
-    sql = f"""SELECT here.value, {_TURN_FOUND.format(score="0.0")}
-        FROM json_each(:rows) AS here CROSS JOIN turn ON turn.row =
-            {_BEFORE if step < 0 else _AFTER} WHERE 1 {where}"""
-    bound = {"rows": json.encode(list(rows)).decode(), **_bindings(filters)}
-    return {row[0]: _found_turn(row[1:]) for row in db.execute(sql, bound).fetchall()}
+    found = db.execute(_BESIDE, (json.encode(list(rows)).decode(),)).fetchall()
+    return {row: (before, after) for row, before, after in found}
 
 
 def _count(db: Database, kind: Kind, term: str) -> int:
