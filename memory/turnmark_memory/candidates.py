@@ -121,15 +121,19 @@ def _promising(
     found: Sequence[Found], count: int, matching: Matching, named: frozenset[str]
 ) -> list[Found]:
     """Returns the `count` that are best by words and speaker."""
+    if len(found) <= count:
+        return list(found)
     between = [f" {name} " for name in named]
 
     def promise(one: Found) -> float:
-        words = sum(weight for weight, _ in matching.match(one.terms).times)
-        spoken = any(name in one.speaker_terms for name in between)
-        return words * (_SPEAKER_PROMISE if spoken else 1.0)
+        words = 0.0
+        for weight, _ in matching.match(one.terms).times:
+            words += weight
+        for name in between:
+            if name in one.speaker_terms:
+                return words * _SPEAKER_PROMISE
+        return words
 
-    if len(found) <= count:
-        return list(found)
     return sorted(found, key=lambda one: (-promise(one), one.ref))[:count]
 
 

@@ -283,41 +283,37 @@ class _Rating:
         rows: dict[str, list[int]] = defaultdict(list)
         for row, one in self._found.items():
             rows[one.session].append(row)
-        units = len(self._matching.units)
+        matches, topical = self._matches, self._matching.topical
         bits_of = {
-            session: [bits for row in members if (bits := self._matches[row].bits)]
+            session: [bits for row in members if (bits := matches[row].bits)]
             for session, members in rows.items()
         }
-        counts = {session: _times(having, units) for session, having in bits_of.items()}
-        rarity = [
-            log(1 + (len(rows) - having + 0.5) / (having + 0.5))
-            for having in (sum(1 for c in counts.values() if c[unit]) for unit in range(units))
-        ]
+        counts = {session: _times(bits, len(topical)) for session, bits in bits_of.items() if bits}
+        having = [0] * len(topical)
+        for times in counts.values():
+            for unit in times:
+                having[unit] += 1
+        rarity = [log(1 + (len(rows) - some + 0.5) / (some + 0.5)) for some in having]
         mean = len(self._found) / len(rows)
-        words: dict[str, float] = {}
-        for session, members in rows.items():
-            if not bits_of[session]:
-                words[session] = 0.0
-                continue
-            rise = _RISE * (1 - _LENGTH + _LENGTH * len(members) / mean)
-            words[session] = sum(
-                rare * times * (_RISE + 1) / (times + rise)
-                for rare, times, topical in zip(
-                    rarity, counts[session], self._matching.topical, strict=True
-                )
-                if times and topical
-            )
+        words = dict.fromkeys(rows, 0.0)
+        for session, times in counts.items():
+            rise = _RISE * (1 - _LENGTH + _LENGTH * len(rows[session]) / mean)
+            score = 0.0
+            for unit, count in times.items():
+                if topical[unit]:
+                    score += rarity[unit] * count * (_RISE + 1) / (count + rise)
+            words[session] = score
         top = max(words.values()) or 1.0
-        rated: dict[str, tuple[float, float, float, float]] = {}
-        for session, members in rows.items():
-            together = _together(bits_of[session])
-            rated[session] = (
+        share, ranked, near = self._matching.share, self._words, self._near
+        return {
+            session: (
                 words[session] / top,
-                max(self._words[row] for row in members),
-                self._matching.share(together),
-                max(self._near[row] for row in members),
+                max([ranked[row] for row in members]),
+                share(_together(bits_of[session])),
+                max([near[row] for row in members]),
             )
-        return rated
+            for session, members in rows.items()
+        }
 
     def _is_speaker(self, one: Found) -> bool:
         if self._kind == "block":
@@ -333,15 +329,16 @@ class _Rating:
         return any(term in one.terms for term in self._named)
 
 
-def _times(having: Iterable[int], units: int) -> list[int]:
-    """Returns, for each unit, how many have it whole."""
-    times = [0] * units
+def _times(having: Iterable[int], units: int) -> dict[int, int]:
+    """Returns, by unit that any has whole, how many have it."""
+    times: dict[int, int] = {}
     whole = (1 << units) - 1
     for bits in having:
         left = bits & whole
         while left:
             lowest = left & -left
-            times[lowest.bit_length() - 1] += 1
+            unit = lowest.bit_length() - 1
+            times[unit] = times.get(unit, 0) + 1
             left ^= lowest
     return times
 
