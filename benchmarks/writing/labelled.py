@@ -47,6 +47,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     speaker: Who | None
     time: str
     text: str
+    title: str | None = None
     keep: tuple[Gold, ...] = ()
 
 

@@ -28,10 +28,11 @@ SELECT turn.id, namespace.name, turn.key, session.name, session.agent, session.p
         SELECT json_array(named.name, said.key)
         FROM up JOIN turn AS said USING (id) JOIN namespace AS named ON named.id = said.namespace
         WHERE said.recordable LIMIT 1
-    )
+    ), session_words.title
 FROM json_each(:turns) AS wanted JOIN turn ON turn.id = wanted.value
     JOIN namespace ON namespace.id = turn.namespace JOIN session ON session.id = turn.session
     JOIN turn_words ON turn_words.turn = turn.id
+    LEFT JOIN session_words ON session_words.session = session.id
 ORDER BY turn.id
 """
 
@@ -63,7 +64,7 @@ def load_evidence(db: apsw.Connection, turns: Sequence[int], *, mask: bool) -> l
     found: list[Evidence] = []
     for row in rows:
         key, namespace, turn, session, agent, project, role, who, name, at_ms = row[:10]
-        text, tokens, before = row[10:]
+        text, tokens, before, title = row[10:]
         words = text.decode("utf-8", "replace")
         found.append(
             Evidence(
@@ -81,6 +82,7 @@ def load_evidence(db: apsw.Connection, turns: Sequence[int], *, mask: bool) -> l
                 text=mask_secrets(words)[0] if mask else words,
                 tokens=tokens,
                 after="" if before is None else label_of(*json.decode(before)),
+                title=mask_secrets(title)[0] if mask and title else title,
             )
         )
     return found

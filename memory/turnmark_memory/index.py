@@ -68,6 +68,15 @@ class LiveBlock(msgspec.Struct, frozen=True, kw_only=True):
     sessions: int
 
 
+class FiledRow(msgspec.Struct, frozen=True, kw_only=True):
+    """How often blocks of `topic` cite what one speaker (id, else name) said in one session."""
+
+    topic: str
+    session: str
+    speaker: str | None
+    cites: int
+
+
 class Index:
     """The index of one workspace: `open` it, compare `revision`, `rebuild` where it differs."""
 
@@ -238,6 +247,27 @@ class Index:
                 sessions=sessions,
             )
             for block, topic, text, learnt_us, sessions in self._all(sql)
+        ]
+
+    def filed(self, turns: int, session: str | None = None) -> list[FiledRow]:
+        """Returns where blocks stand that hold now and cite one of the newest `turns`.
+
+        Of one session or, without it, of all; costs a look at so many turns and their blocks.
+        """
+        newest = (
+            "WHERE session = ?2 ORDER BY position DESC"
+            if session is not None
+            else "ORDER BY row DESC"
+        )
+        sql = f"""SELECT topic, session, coalesce(speaker_id, speaker_name), count(*)
+                  FROM (SELECT label, session, speaker_id, speaker_name FROM turn
+                        {newest} LIMIT ?1)
+                  JOIN cite USING (label) JOIN block USING (row)
+                  WHERE superseded_by IS NULL GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
+        bound = (turns,) if session is None else (turns, session)
+        return [
+            FiledRow(topic=str(topic), session=str(said_in), speaker=speaker, cites=cites)
+            for topic, said_in, speaker, cites in self._all(sql, *bound)
         ]
 
     def linking_topics(self) -> list[str]:

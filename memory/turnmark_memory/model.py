@@ -14,7 +14,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     `key` is the store's integer key: it orders turns topologically and never leaves the process.
     `label` is `s-` + 12 or more hex digits of BLAKE2b over (`namespace`, `id`). `after` is the
     label of the recordable turn that this one was said after, empty if there is none, None if
-    nobody knows.
+    nobody knows. `title` is what its session is called now, None where nobody named it; the archive
+    does not keep it.
     """
 
     key: int
@@ -31,6 +32,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     tokens: int
     after: str | None = None
+    title: str | None = None
 
 
 class _Edit(msgspec.Struct, frozen=True, kw_only=True, tag_field="op", forbid_unknown_fields=True):
@@ -137,8 +139,13 @@ Answer = Edits | Nothing
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
-    """What a writer is asked to distil: turns oldest first, and the blocks that matter for them."""
+    """What a writer is asked to distil: turns oldest first, and the blocks that matter for them.
+
+    `topics` are (topic, about). `usual` are those of `subjects/` where most stands of what was said
+    before in this session, or else by those who speak, most of it first.
+    """
 
     turns: tuple[Evidence, ...]
     blocks: tuple[ShownBlock, ...]
     topics: tuple[tuple[str, str], ...]
+    usual: tuple[str, ...] = ()

@@ -17,6 +17,7 @@ from turnmark_memory.model import Batch, Evidence
 from turnmark_memory.relations import TurnRef
 from turnmark_memory.search_text import query_of
 from turnmark_memory.shelf import Shelf
+from turnmark_memory.usual_topics import usual_topics
 
 _SHOWN_BLOCKS = 24
 """Blocks that a writer is shown beside a batch: the prompt does not grow with the memory."""
@@ -57,6 +58,7 @@ class Surroundings:
             turns=tuple(turns),
             blocks=tuple(self._shelf.all_shown([*found[: _SHOWN_BLOCKS - len(near)], *near])),
             topics=tuple(self._topics(kept_in)),
+            usual=usual_topics(self._shelf.index, turns, kept_in),
         )
 
     def _recalled(self, turns: Sequence[Evidence]) -> list[str]:

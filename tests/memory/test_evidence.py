@@ -9,6 +9,7 @@ from memory.at_work import assistant, at_work, user
 from turnmark_memory.evidence import load_evidence
 from turnmark_memory.labels import label_of
 from turnmark_session_store.model import TurnIn
+from turnmark_session_store.requests import OpenSession, SessionRef
 
 GIVE_UP_SECONDS = 60
 
@@ -27,3 +28,26 @@ async def test_a_turn_knows_what_it_was_said_after_on_its_branch() -> None:
     name = {"": ""} | {label_of(turn.namespace, turn.id): turn.id for turn in found}
     after = {turn.id: name[turn.after or ""] for turn in found if turn.id != "t-tool"}
     assert after == {"t-1": "", "t-2": "t-1", "t-3": "t-1", "t-4": "t-2"}
+
+
+@pytest.mark.anyio
+async def test_a_turn_knows_what_its_session_is_called() -> None:
+    """The title that it has now, secrets masked like words; none once the session is deleted."""
+    secret = "sk-ant-api03-" + "A1b2C3d4" * 12
+    with anyio.fail_after(GIVE_UP_SECONDS):
+        async with at_work(run=False) as work:
+            await work.append("choir", [user("root", "t-1")])
+
+            async def titles(*, mask: bool = False) -> list[str | None]:
+                found = await work.store.read(lambda db: load_evidence(db, [1], mask=mask))
+                return [turn.title for turn in found]
+
+            assert await titles() == [None]
+            for title in ("Choir", f"Choir 合唱团 {secret}"):
+                await work.store.open_session(OpenSession(session="choir", title=title))
+            assert (await titles())[0] is not None
+            assert secret not in str(await titles(mask=True))
+            assert "合唱团" in str(await titles(mask=True))
+            await work.store.open_session(OpenSession(session="other", title="Other"))
+            await work.store.delete_session(SessionRef(session="choir"))
+            assert await titles() in ([None], [])

@@ -20,6 +20,7 @@ from turnmark_memory.requests import (
     RecallRequest,
     UndoRequest,
 )
+from turnmark_memory.writers.builtin import BuiltinWriter
 from turnmark_session_store.model import Speaker
 from turnmark_session_store.requests import ForkPoint, OpenSession
 
@@ -241,6 +242,26 @@ async def test_the_name_stays_where_something_could_come_back_to_it() -> None:
         await work.memory.undo(UndoRequest(revision=gone.revision))
         assert "billing team" in (work.root / "topics/people/李雷.md").read_text(encoding="utf-8")
         assert holding(work, "成都") == []
+
+
+async def test_a_page_named_by_a_title_goes_with_its_session() -> None:
+    """The title was words of the session: no file and no name of a file holds it afterwards."""
+    title = "Zephyrvale choir 合唱团"
+    async with at_work(BuiltinWriter()) as work:
+        await work.store.open_session(OpenSession(session="group", title=title))
+        said = [
+            user("The hall has 40 rows of seats.", "m1", speaker=Speaker(name="Rosa")),
+            user("The deposit is 200 euros.", "m2", speaker=Speaker(name="Tom")),
+        ]
+        await work.append("group", said)
+        await work.memory.flush(FlushRequest())
+        assert [path.stem for path in (work.root / "topics/subjects").iterdir()] == [
+            "zephyrvale-choir"
+        ]
+        await forgot(work, session="group")
+        assert list((work.root / "topics/subjects").iterdir()) == []
+        for word in ("Zephyrvale", "zephyrvale"):
+            assert holding(work, word) == []
 
 
 async def test_everywhere_takes_the_same_words_in_other_sessions() -> None:

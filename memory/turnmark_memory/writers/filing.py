@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 
@@ -13,44 +12,23 @@ from turnmark_memory.headings import PEOPLE, PROJECTS, is_headed_in_chinese
 from turnmark_memory.model import Batch, Evidence
 from turnmark_memory.writers.cues import Kind
 from turnmark_memory.writers.dates import MONTHS, WEEKDAYS
-from turnmark_memory.writers.listed import listed
-from turnmark_memory.writers.people import People, nouns
-from turnmark_memory.writers.sentences import is_chinese
+from turnmark_memory.writers.people import People, kin_called
+from turnmark_memory.writers.slugs import slug_of
+from turnmark_memory.writers.subjects import Subjects
 
-# Long enough for a name, short enough for every file system once it is UTF-8.
-_LONGEST_SLUG = 48
 # A name that comes up so often in one batch is a subject of its own.
 _RECURRING = 2
-# A conversation says what it is about in its first turn, or later and comes back to it.
-_LEAST_THEME = 3
-# One that has a subject already needs more to have another.
-_LEAST_NEW_THEME = 5
-
 _NAME = re.compile(
     r"(?<=[a-z0-9,] )[A-Z][A-Za-z0-9]{2,}|(?<=[\u3400-\u9fff])\s*[A-Z][A-Za-z0-9]{2,}"
 )
-_HAN = re.compile(r"[\u3400-\u9fff]")
-# A word that counts something ("一楼") names none.
-_HAN_SUBJECT = re.compile(r"(?![一二两三四五六七八九十几每这那])[\u3400-\u9fff]")
-# What a conversation is about stands behind an article, perhaps with a word before it.
-_NOUN = re.compile(r"\b(?:the|our|this|a|next|about) ([a-z]{3,})s?\b(?: ([a-z]{3,})\b)?")
-_NO_NOUN = listed(
-    "the and for our this that with from not your his her their its all any some no first"
-    " last next same other time times thing things week weeks month months year years day days"
-    " morning evening night weekend lot bit way people place point moment while best long"
-    " future end start beginning everyone kind whole right idea note list summary decisions"
-    " message question account days hours minutes group want need say said take make come goes"
-    " give offer keep will would does did has had have was were are can could new old good"
-    " may put use see now too yet who how why way per out off ago bot one two three few lot old"
-    " great big small that this what them those these more some most much"
+# What somebody says of their own life where they leave themselves out, as in chats.
+_OWN_LIFE = re.compile(
+    r"退休|石膏|骨折|骨裂|怀孕|预产期|手术|住院|感冒|发烧|过敏|辞职|离职|跳槽|入职|转岗|换岗|下岗|升职|出差|毕业|分手"
+    r"|离婚|高反|近视|膝盖|腰疼|牙疼|大夫|医生"
+    r"|^(?:allergic|pregnant|retired|vegetarian|vegan|sprained|recovering)\b",
+    re.IGNORECASE,
 )
-_NO_HAN_NOUN = listed(
-    "助手 大家 地方 时间 时候 地点 事情 问题 东西 知道 没有 可以 觉得"
-    " 出来 回来 下午 晚上 早上 上午 记录 不变 开始 已经 今天 明天 昨天 需要 请客 恭喜"
-    " 哈哈 收到 谢谢 小时 分工 汇总 刚好 出发 目前 负责 看到 喜欢 应该 还是 就是 不是 还有"
-)
-# Windows opens a device for these names, so no topic can have one.
-_DEVICE = re.compile(r"con|prn|aux|nul|com\d|lpt\d")
+_OF_OTHERS = re.compile(r"[他她您你]|我们|咱|大家|谁|\b(?:he|she|they|we|you|who)\b", re.IGNORECASE)
 # Capitalised for other reasons than being a subject.
 _NO_SUBJECT = frozenset({*WEEKDAYS, *(month.casefold() for month in MONTHS), "english", "chinese"})
 
@@ -70,12 +48,9 @@ class Filing:
         self._abouts = {topic.removesuffix(".md"): about for topic, about in batch.topics}
         for block in batch.blocks:
             self._abouts.setdefault(block.topic, block.heading or "")
-        self._shown = [block.topic for block in batch.blocks]
         self._speakers = _speakers(batch.turns)
         self._names = _recurring_names(batch.turns, people)
-        self._subjects: dict[tuple[str, str], str | None] = {}
-        self._groups: dict[tuple[str, str], bool] = {}
-        self._turns = batch.turns
+        self._subjects = Subjects(batch, people)
         self._chinese: dict[str, bool] = {}
 
     def topic_of(
@@ -98,11 +73,8 @@ class Filing:
             return self.speaker(turn)
         if project:
             return f"projects/{project}"
-        subject = self._subject(turn)
-        if subject and (known := self._known_in(text)):
-            return known
-        if subject:
-            return subject
+        if self._subjects.is_group(turn):
+            return self._in_group(text, turn)
         named = next((slug for slug in map(slug_of, _names_in(text)) if slug in self._names), None)
         known = next(
             (
@@ -114,15 +86,13 @@ class Filing:
         )
         return known or (f"subjects/{named}" if named else None) or self.speaker(turn)
 
-    def _known_in(self, text: str) -> str | None:
-        """Returns the longest subject of memory that `text` names."""
-        folded = slug_of(text, longest=len(text) * 2 + 1)
-        named = [
-            topic
-            for topic in self._abouts
-            if topic.startswith("subjects/") and topic.partition("/")[2] in folded
-        ]
-        return max(named, key=len, default=None)
+    def _in_group(self, text: str, turn: Evidence) -> str:
+        """Returns the group's page for what is its matter, else that of whoever it is about."""
+        if kin := kin_called(text):
+            return self._person(kin)
+        if turn.role == "user" and _OWN_LIFE.search(text) and not _OF_OTHERS.search(text):
+            return self.speaker(turn)
+        return self._subjects.of(turn, text) or self.speaker(turn)
 
     def speaker(self, turn: Evidence) -> str:
         """Returns the topic of whoever spoke: by name, and by id too where two have one name."""
@@ -154,44 +124,6 @@ class Filing:
         titles = PEOPLE if topic.startswith("people/") else PROJECTS
         return Place(topic, titles[kind][self._chinese[topic]])
 
-    def _subject(self, turn: Evidence) -> str | None:
-        """Returns what a group's conversation is about, None if one person speaks in it."""
-        key = (turn.namespace, turn.session)
-        if key not in self._subjects:
-            mine = [one for one in self._turns if (one.namespace, one.session) == key]
-            speakers = {one.speaker_id or one.speaker_name for one in mine if one.role == "user"}
-            helped = any(one.role == "assistant" for one in mine)
-            is_group = len(speakers) > (1 if helped else 2)
-            self._subjects[key] = self._subject_of(mine) if is_group else None
-            self._groups[key] = len(speakers) > 1
-        return self._subjects[key]
-
-    def _subject_of(self, turns: Sequence[Evidence]) -> str | None:
-        text = "\n".join(turn.text for turn in turns)
-        folded = slug_of(text, longest=len(text) * 2 + 1)
-        known = [topic for topic in self._abouts if topic.startswith("subjects/")]
-        counts = {topic: folded.count(topic.removeprefix("subjects/")) for topic in known}
-        best = max(counts, key=lambda topic: counts[topic], default=None)
-        if best is not None and counts[best] >= _RECURRING:
-            return best
-        if shown := Counter(topic for topic in self._shown if topic.startswith("subjects/")):
-            return max(shown, key=lambda topic: (shown[topic], topic))
-        word = _theme(turns, least=_LEAST_NEW_THEME if known else _LEAST_THEME)
-        if word and slug_of(word):
-            return f"subjects/{slug_of(word)}"
-        return best if best and (counts[best] or len(known) == 1) else None
-
-
-def slug_of(name: str, *, longest: int = _LONGEST_SLUG) -> str:
-    """Returns `name` as a file name: lower case letters and digits of any script, and dashes.
-
-    "" where `name` has neither letters nor digits.
-    """
-    folded = unicodedata.normalize("NFKC", name).casefold()
-    signs = (sign if sign.isalnum() else "-" for sign in folded)
-    slug = "-".join("".join(signs).replace("-", " ").split())[:longest].strip("-")
-    return f"{slug}-" if _DEVICE.fullmatch(slug) else slug
-
 
 def _speakers(turns: Iterable[Evidence]) -> dict[str, set[str]]:
     """Returns the ids of those who speak, by the slug of their name."""
@@ -211,60 +143,6 @@ def _recurring_names(turns: Iterable[Evidence], people: People) -> frozenset[str
                 {slug_of(name) for name in _names_in(turn.text) if not people.knows(name)}
             )
     return frozenset(slug for slug, n in counts.items() if n >= _RECURRING)
-
-
-def _theme(turns: Sequence[Evidence], *, least: int) -> str | None:
-    """Returns the noun that most turns hold; the first turns count more."""
-    texts = [turn.text for turn in turns]
-    chinese = is_chinese("\n".join(texts))
-    held = [_han_nouns(text) if chinese else _english_nouns(text) for text in texts]
-    known = {noun for mine in held for noun in mine}
-    plain = {noun for text in texts for noun in nouns(text, verbal=False)} if chinese else known
-    scores: Counter[str] = Counter()
-    first = next((number for number, mine in enumerate(held) if mine), 0)
-    for number, text in enumerate(texts):
-        weight = max(_LEAST_THEME - (number - first), 1)
-        words = set(held[number]) if chinese else known.intersection(_singular(text))
-        scores.update({word: weight * (2 if word in plain else 1) for word in words})
-    order = {noun: -place for place, noun in enumerate(dict.fromkeys(n for m in held for n in m))}
-    opening = set(held[first]) if first < _LEAST_THEME else set[str]()
-    shared = [noun for noun in scores if noun in opening or _is_shared(noun, turns)]
-    best = max(shared, key=lambda noun: (scores[noun], order[noun]), default=None)
-    if best is None or scores[best] < 2 * least:
-        return None
-    return best if chinese else _with_word_before(best, "\n".join(texts).casefold())
-
-
-def _is_shared(noun: str, turns: Sequence[Evidence]) -> bool:
-    """Returns whether turns of more than one person hold a noun."""
-    people = {
-        turn.speaker_id or turn.speaker_name for turn in turns if noun in turn.text.casefold()
-    }
-    return len(people) > 1
-
-
-def _english_nouns(text: str) -> list[str]:
-    # "The winter concert" is about a concert.
-    found = (word for one in _NOUN.finditer(text.casefold()) for word in one.groups()[::-1] if word)
-    return [noun for word in found if (noun := word.removesuffix("s")) not in _NO_NOUN]
-
-
-def _singular(text: str) -> set[str]:
-    return {word.removesuffix("s") for word in re.findall(r"[a-z]{3,}", text.casefold())}
-
-
-def _with_word_before(noun: str, text: str) -> str:
-    """Returns a noun with the word that stands before it more than once: "winter concert"."""
-    before = Counter(
-        word for word in re.findall(rf"\b([a-z]{{3,}}) {noun}s?\b", text) if word not in _NO_NOUN
-    )
-    word, n = max(before.items(), key=lambda one: (one[1], one[0]), default=("", 0))
-    return f"{word} {noun}" if n > 1 else noun
-
-
-def _han_nouns(text: str) -> list[str]:
-    found = nouns(text) if _HAN.search(text) else []
-    return [word for word in found if _HAN_SUBJECT.match(word) and word not in _NO_HAN_NOUN]
 
 
 def _basename(path: str) -> str:

@@ -55,6 +55,12 @@ _HAN = re.compile(
     rf"|姓(?P<family>[{FAMILY_NAMES}])"
 )
 _RELATION = re.compile(rf"\b(?:my|our|his|her|their|a) (?:\w+ )?(?:{ROLES})\b|{HAN_ROLES}")
+# Names of their own where a family talks: "Grandma is on new tablets".
+_KIN = re.compile(
+    r"^(?P<name>(?:Grandma|Grandpa|Granny|Grandad|Gran|Nan|Nana|Mum|Mom|Dad)(?=['’]s\b| [a-z])"
+    r"|(?:Aunt|Auntie|Uncle) [A-Z][a-zà-ÿ]+"
+    r"|奶奶|爷爷|外婆|外公|姥姥|姥爷|大姨|小姨|舅舅|舅妈|姑姑|叔叔|大伯|婶婶)(?![，,!！?？])"
+)
 _SMALL = re.compile(r"\b[a-z]{3,}\b")
 # What a sentence begins with shows in so many characters.
 _LOOKED_AT = 12
@@ -113,6 +119,12 @@ def relation_in(text: str) -> bool:
     return _RELATION.search(text) is not None
 
 
+def kin_called(text: str) -> str:
+    """Returns whom `text` begins with, if it calls them by what they are to a family, else ""."""
+    found = _KIN.match(text)
+    return found["name"] if found else ""
+
+
 def pronoun(text: str) -> re.Match[str] | None:
     """Returns the first "he" or "she" of `text`, in either language."""
     return _SHE.search(text)
@@ -160,14 +172,12 @@ def cut(text: str) -> list[str]:
     return [word for word, _ in _tag()(text)]
 
 
-def nouns(text: str, *, verbal: bool = True) -> list[str]:
-    """Returns the nouns of a Chinese text, and if `verbal` its verbs (露营 names something)."""
-    tags = _NOUNS | _VERBS if verbal else _NOUNS
-    return [word for word, tag in _tag()(text) if len(word) > 1 and tag in tags]
+def things(text: str) -> list[str]:
+    """Returns the nouns of a Chinese text that are no names: not of people, places or times."""
+    return [word for word, tag in _tag()(text) if len(word) > 1 and tag in _THINGS]
 
 
-_NOUNS = frozenset({"n", "nz", "nt", "ns", "l"})
-_VERBS = frozenset({"v", "vn"})
+_THINGS = frozenset({"n", "nz", "nt", "l", "vn"})
 
 
 def _at(text: str, name: str) -> Mention | None:

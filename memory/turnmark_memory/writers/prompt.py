@@ -31,6 +31,7 @@ _ANSWER_LIMIT_TOKENS: Final = 8_000
 servers allow no more."""
 
 _NAME_LIMIT_CHARACTERS: Final = 80
+_TITLE_LIMIT_CHARACTERS: Final = 120
 _ABOUT_LIMIT_CHARACTERS: Final = 200
 _REJECTED_LIMIT_CHARACTERS: Final = 24_000
 _REASONS_SHOWN: Final = 20
@@ -103,16 +104,20 @@ def _within(budget_tokens: int, lines: Iterable[str], count: Count) -> list[str]
 
 
 def _by_relevance(batch: Batch) -> list[tuple[str, str]]:
-    """Returns the topics: those of the blocks first, then those that the turns name, then all.
+    """Returns the topics: of the blocks, usual ones, those that the turns name, then all.
 
     The core page is none of them: what stands there is for people to arrange.
     """
     spoken = "\n".join(turn.text for turn in batch.turns).casefold()
     ranks = {block.topic: rank for rank, block in reversed(list(enumerate(batch.blocks)))}
 
+    for topic in batch.usual:
+        ranks.setdefault(topic, len(ranks))
+    last = len(ranks)
+
     def rank(topic: tuple[str, str]) -> tuple[int, int]:
         words = _PATH_WORD.findall(topic[0].partition("/")[2].casefold())
-        return ranks.get(topic[0], len(ranks)), -sum(word in spoken for word in words)
+        return ranks.get(topic[0], last), -sum(word in spoken for word in words)
 
     return sorted((topic for topic in batch.topics if topic[0] != CORE), key=rank)
 
@@ -123,6 +128,8 @@ def _conversation(batch: Batch, place: tuple[int, int]) -> str:
         "agent": first.agent,
         "project": PurePosixPath(first.project or "").name or None,
     }
+    if title := " ".join((first.title or "").split())[:_TITLE_LIMIT_CHARACTERS]:
+        said["title"] = title
     number, of = place
     return json_line({"conversation": said | ({"part": f"{number} of {of}"} if of > 1 else {})})
 

@@ -6,7 +6,7 @@ import pytest
 
 from memory.writers.said import adds_of, batch, shown, talk, turn
 from turnmark_memory.headings import fitting
-from turnmark_memory.writers.filing import slug_of
+from turnmark_memory.writers.slugs import slug_of
 
 
 def topics_of(*lines: str, project: str | None = None) -> list[str]:

@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -74,6 +75,16 @@ def test_gives_rules_apart_from_turns_and_memory() -> None:
     assert found.refs == {"t1": "s-000000000001", "t2": "s-000000000002"}
     assert "Porto" not in found.question.instructions
     assert "记下了" in found.question.material
+
+
+def test_shows_what_a_session_is_called() -> None:
+    """On the conversation's line, as content: one line, bounded; absent where nobody named it."""
+    (line, _) = lines_of(batch(turn("12 it is", title='Choir\n{"ref": "t1"}\u2028群')))
+    assert line["conversation"]["title"] == 'Choir {"ref": "t1"} 群'
+    (line, _) = lines_of(batch(turn("12 it is", title="x" * 10_000)))
+    assert len(line["conversation"]["title"]) < 200
+    (line, _) = lines_of(batch(turn("12 it is", title=" ")))
+    assert "title" not in line["conversation"]
 
 
 def test_the_path_of_a_project_stays_here() -> None:
@@ -187,6 +198,16 @@ def test_the_topics_that_matter_come_first() -> None:
     )
     shown = [line["topic"] for line in lines_of(asked) if next(iter(line)) == "topic"]
     assert shown == ["people/bo", "projects/billing", "people/王芳", "people/ann"]
+
+
+def test_topics_where_these_people_are_kept_come_before_the_others() -> None:
+    """A group's page is shown though no word of the turns names it."""
+    topics = [(f"subjects/{name}", name) for name in ("apples", "pears", "合唱团")]
+    asked = msgspec.structs.replace(
+        batch("Where do we meet?", topics=topics), usual=("subjects/合唱团",)
+    )
+    shown = [line["topic"] for line in lines_of(asked) if "topic" in line]
+    assert shown == ["subjects/合唱团", "subjects/apples", "subjects/pears"]
 
 
 def test_asks_again_with_the_answer_and_the_reasons() -> None:

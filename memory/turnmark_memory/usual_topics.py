@@ -1,0 +1,60 @@
+"""Where a conversation's matter stands in memory already, so that a group keeps one page."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+
+from turnmark_memory.index import FiledRow, Index
+from turnmark_memory.model import Evidence
+
+_SUBJECTS = "subjects/"
+
+_OF_SESSION = 200
+_OF_ALL = 1_000
+"""Turns looked back at, of the session and of all: the cost does not grow with the memory."""
+
+_A_GROUP = 2
+"""Speakers who together are known again; one alone talks about anything."""
+
+
+def usual_topics(
+    index: Index, turns: Sequence[Evidence], kept_in: Collection[str] = frozenset()
+) -> tuple[str, ...]:
+    """Returns the subjects that hold what these sessions said before, the largest first.
+
+    Where they said nothing yet: those that hold words of most of those who speak here. What was
+    said in `kept_in` counts for nothing.
+    """
+    sessions = dict.fromkeys(turn.session for turn in turns)
+    said = [row for one in sessions for row in index.filed(_OF_SESSION, one)]
+    if found := _largest(_subjects(said, kept_in)):
+        return found
+    speakers = {
+        speaker
+        for turn in turns
+        if turn.role == "user" and (speaker := turn.speaker_id or turn.speaker_name)
+    }
+    if len(speakers) < _A_GROUP:
+        return ()
+    rows = [row for row in _subjects(index.filed(_OF_ALL), kept_in) if row.speaker]
+    heard: defaultdict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        heard[row.topic].add(row.speaker or "")
+    ours = {
+        topic
+        for topic, those in heard.items()
+        if len(those & speakers) >= _A_GROUP and 2 * len(those & speakers) >= len(those)
+    }
+    return _largest(row for row in rows if row.topic in ours)
+
+
+def _subjects(rows: Iterable[FiledRow], kept_in: Collection[str]) -> list[FiledRow]:
+    return [row for row in rows if row.topic.startswith(_SUBJECTS) and row.session not in kept_in]
+
+
+def _largest(rows: Iterable[FiledRow]) -> tuple[str, ...]:
+    counts = Counter[str]()
+    for row in rows:
+        counts[row.topic] += row.cites
+    return tuple(sorted(counts, key=lambda topic: (-counts[topic], topic)))

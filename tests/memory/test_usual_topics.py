@@ -1,0 +1,62 @@
+"""Where a group's matter stands in memory already."""
+
+from __future__ import annotations
+
+import pytest
+
+from memory.at_work import AtWork, Scribe, at_work, keep, user
+from turnmark_memory.model import Answer, Batch, Edits
+from turnmark_memory.requests import FlushRequest, ForgetRequest
+from turnmark_session_store.model import Speaker, TurnIn
+
+pytestmark = pytest.mark.anyio
+
+
+def by(name: str, words: str, turn: str) -> TurnIn:
+    return user(words, turn, speaker=Speaker(id=f"u-{name}", name=name))
+
+
+def filed(batch: Batch) -> Answer:
+    """Files each turn under the subject that its words begin with."""
+    words = [(turn, turn.text.split(" ")[0]) for turn in batch.turns]
+    return Edits(edits=tuple(keep(turn, f"subjects/{word}") for turn, word in words))
+
+
+async def say(work: AtWork, session: str, *turns: TurnIn) -> None:
+    await work.append(session, list(turns))
+    await work.memory.flush(FlushRequest())
+
+
+async def test_a_session_goes_on_with_its_own_pages() -> None:
+    """The largest first; people have no part in it, nor has what another session says."""
+    async with at_work(scribe := Scribe(filed)) as work:
+        await say(work, "one", by("ana", "choir a", "1"), by("ana", "fair b", "2"))
+        await say(work, "one", by("ana", "fair c", "3"))
+        await say(work, "two", by("cyn", "flat d", "4"))
+        await say(work, "one", by("ana", "choir e", "5"))
+        assert [batch.usual for batch in scribe.batches] == [
+            (),
+            ("subjects/choir", "subjects/fair"),
+            (),
+            ("subjects/fair", "subjects/choir"),
+        ]
+
+
+async def test_people_who_talked_before_go_on_in_a_new_session() -> None:
+    """Two of them at least, and most of those whose words stand there."""
+    async with at_work(scribe := Scribe(filed)) as work:
+        await say(work, "one", by("ana", "合唱团 a", "1"), by("ben", "合唱团 b", "2"))
+        await say(work, "two", by("ana", "x", "3"), by("ben", "y", "4"), by("dan", "z", "5"))
+        await say(work, "three", by("ana", "x", "6"), by("cyn", "y", "7"))
+        assert [batch.usual for batch in scribe.batches] == [(), ("subjects/合唱团",), ()]
+
+
+async def test_what_was_forgotten_is_no_page() -> None:
+    """With the turns their topic is gone from what the next batch is told."""
+    async with at_work(scribe := Scribe(filed)) as work:
+        await say(work, "one", by("ana", "choir a", "1"), by("ben", "choir b", "2"))
+        plan = await work.memory.forget(ForgetRequest(session="one"))
+        confirm = getattr(plan, "confirm", None)
+        await work.memory.forget(ForgetRequest(session="one", dry_run=False, confirm=confirm))
+        await say(work, "two", by("ana", "x", "3"), by("ben", "y", "4"))
+        assert scribe.batches[-1].usual == ()
