@@ -12,26 +12,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import structlog
 
 from turnmark_memory.index_file import DamagedIndex, Database, IndexFile
-from turnmark_memory.index_likely import MANY, likely
+from turnmark_memory.index_likely import MANY, MOST_LISTED, likely
 from turnmark_memory.index_rows import (
     TURN_COLUMNS,
     Row,
     block_doc,
+    block_docs,
     cites_of_row,
     drop_topic,
     drop_turn,
     put_topic,
     put_turn,
     row_of_block,
+    rows_of_blocks,
     set_learnt,
     topic_row,
     turn_doc,
+    turn_docs,
 )
 from turnmark_memory.index_schema import (
     BlockDoc,
@@ -201,6 +205,16 @@ class Index:
             row = row_of_block(db, block)
             return None if row is None else block_doc(db, row)
 
+    def turns(self, labels: Iterable[str]) -> dict[str, TurnDoc]:
+        """Returns the turns with these labels, by label; unknown ones are left out."""
+        with self._file.reading() as db:
+            return {turn.label: turn for turn in turn_docs(db, labels)}
+
+    def blocks(self, ids: Iterable[str]) -> dict[str, BlockDoc]:
+        """Returns the blocks with these ids, by id; unknown ones are left out."""
+        with self._file.reading() as db:
+            return {block.block: block for _, block in block_docs(db, rows_of_blocks(db, ids))}
+
     def where(self, block: str) -> str | None:
         """Returns the topic that a block (id or alias) stands in."""
         with self._file.reading() as db:
@@ -225,7 +239,7 @@ class Index:
         sql = "SELECT row FROM block WHERE topic = ? ORDER BY place"
         with self._file.reading() as db:
             rows = db.execute(sql, (topic,)).fetchall()
-            return [block_doc(db, int(row)) for (row,) in rows]
+            return [block for _, block in block_docs(db, (row for (row,) in rows))]
 
     def superseded_by(self, block: str) -> list[str]:
         """Returns the ids of the blocks that this one superseded, sorted."""
@@ -338,7 +352,7 @@ class Index:
                   ORDER BY row {"ASC" if upwards else "DESC"} LIMIT ?"""
         with self._file.reading() as db:
             rows = [int(found[0]) for found in db.execute(sql, (row, limit)).fetchall()]
-            return [(found, block_doc(db, found)) for found in rows]
+            return block_docs(db, rows)
 
     def last_row(self, kind: Kind) -> int:
         """Returns the highest row of a kind, 0 where there is none."""
@@ -378,9 +392,11 @@ class Index:
         """
         if self.size(kind) <= MANY:
             return self._search(kind, terms, k, filters)
-        frequencies = self.frequencies(kind, terms)
+        size, writes, counted = self.size(kind), self._file.writes, self._frequencies[kind]
         with self._file.reading() as db:
-            found = likely(db, kind, frequencies, self.size(kind), k, filters)
+            counts = counted.of(db, kind, terms, size=size, writes=writes, listed=MOST_LISTED)
+            rows = partial(counted.rows, db, kind, writes=writes, limit=MOST_LISTED)
+            found = likely(db, kind, counts, rows, size, k, filters)
         if len(found) < k and is_narrow(filters):
             # What was not listed may be all that the documents behind the filter have.
             known = {one.row for one in found}

@@ -10,7 +10,7 @@ still. Times and lengths are weighed afterwards, for the few that were chosen.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from math import log
 
@@ -18,13 +18,13 @@ import msgspec
 
 from turnmark_memory.index_file import Database
 from turnmark_memory.index_schema import Filters, Found, Kind
-from turnmark_memory.index_search import documents_at, rarest
+from turnmark_memory.index_search import documents_at, newest_rows, rarest
 from turnmark_memory.search_text import match_any
 
 MANY = 3_000
 """Documents from which on they are chosen this way; fewer are all scored by BM25."""
 
-_MOST_LISTED = 5_000
+MOST_LISTED = 5_000
 """Documents that the rarest terms may list. Source: `benchmarks/recall_crowded.py`, LoCoMo's first
 five conversations among 77,000 turns drawn from their own words: 2,000 / 3,000 / 5,000 listed, with
 the terms below, find 66.5 / 67.1 / 67.2 % of the evidence in the first ten; BM25 of 3,000 matches
@@ -40,17 +40,22 @@ _LEAST_SHARE = 0.5
 is not the answer, and to look at it costs 10 us. Source: as above; with 0 / 0.3 / 0.45 / 0.6 are
 found 67.2 / 67.2 / 67.6 / 68.2 %, in 10.0 / 8.5 / 7.6 / 7.0 ms."""
 
-_ROWS = msgspec.json.Decoder(list[int])
-
 
 def likely(
-    db: Database, kind: Kind, frequencies: Mapping[str, int], size: int, k: int, filters: Filters
+    db: Database,
+    kind: Kind,
+    frequencies: Mapping[str, int],
+    rows_of: Callable[[str], Sequence[int]],
+    size: int,
+    k: int,
+    filters: Filters,
 ) -> list[Found]:
     """Returns up to `k` of `size` documents that have terms, by the rarity of those that they have.
 
-    Between equals the newer one goes first. One that has none but frequent terms is not found.
+    `rows_of` gives the newest rows of a term, `MOST_LISTED` of them. Between equals the newer one
+    goes first. One that has none but frequent terms is not found.
     """
-    scores = _scores(db, kind, frequencies, size)
+    scores = _scores(db, kind, frequencies, rows_of, size)
     rows = _best_first(scores)
     found = documents_at(db, kind, list(islice(rows, _FEW)), filters)
     while len(found) < k:
@@ -63,19 +68,25 @@ def likely(
 
 
 def _scores(
-    db: Database, kind: Kind, frequencies: Mapping[str, int], size: int
+    db: Database,
+    kind: Kind,
+    frequencies: Mapping[str, int],
+    rows_of: Callable[[str], Sequence[int]],
+    size: int,
 ) -> dict[int, float]:
     """Returns, by row, the rarity together of the terms that a document has."""
     listed, followed = listing(frequencies)
     scores: dict[int, float] = {}
     for term in listed:
-        rarity = _rarity(frequencies[term], size)
-        for row in _rows(db, kind, match_any([term])):
-            scores[row] = scores.get(row, 0.0) + rarity
+        # The longer list is made without a loop of ours, the shorter one added to it.
+        having = dict.fromkeys(rows_of(term), _rarity(frequencies[term], size))
+        for row, score in scores.items():
+            having[row] = having.get(row, 0.0) + score
+        scores = having
     some = match_any(listed)
     for term in followed:
         rarity = _rarity(frequencies[term], size)
-        for row in _rows(db, kind, f"({some}) AND {match_any([term])}"):
+        for row in newest_rows(db, kind, f"({some}) AND {match_any([term])}", MOST_LISTED):
             scores[row] = scores.get(row, 0.0) + rarity
     return scores
 
@@ -83,28 +94,17 @@ def _scores(
 def listing(frequencies: Mapping[str, int]) -> tuple[list[str], list[str]]:
     """Returns the terms whose documents are listed, and those that are followed along the list.
 
-    At least one is listed, however frequent, but never more than `_MOST_LISTED` of its documents.
+    At least one is listed, however frequent, but never more than `MOST_LISTED` of its documents.
     """
     present = rarest(frequencies)
     listed: list[str] = []
-    left = _MOST_LISTED
+    left = MOST_LISTED
     for term in present:
         left -= frequencies[term]
         if listed and left < 0:
             break
         listed.append(term)
     return listed, present[len(listed) :][:_MOST_FOLLOWED]
-
-
-def _rows(db: Database, kind: Kind, match: str) -> list[int]:
-    """Returns the newest rows that match; as one JSON text, which is ten times as fast as rows."""
-    found = db.execute(
-        f"""SELECT json_group_array(rowid) FROM (
-                SELECT rowid FROM {kind}_words WHERE {kind}_words MATCH ?
-                ORDER BY rowid DESC LIMIT ?)""",
-        (match, _MOST_LISTED),
-    ).fetchone()
-    return [] if found is None else _ROWS.decode(found[0])
 
 
 def _best_first(scores: Mapping[int, float]) -> Iterator[int]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -174,23 +174,72 @@ def row_of_block(db: Database, block: str) -> int | None:
     return None if found is None else found[0]
 
 
+def turn_docs(db: Database, labels: Iterable[str]) -> list[TurnDoc]:
+    """Returns the turns with these labels, in their order; unknown ones are left out."""
+    sql = f"""SELECT {TURN_COLUMNS} FROM (SELECT value FROM json_each(?)) AS here
+              CROSS JOIN turn ON turn.label = here.value"""
+    return [turn_doc(row) for row in db.execute(sql, (_listed(labels),)).fetchall()]
+
+
+def rows_of_blocks(db: Database, ids: Iterable[str]) -> list[int]:
+    """Returns the rows of the blocks with these ids, aliases left aside."""
+    sql = "SELECT row FROM json_each(?) AS here CROSS JOIN block ON block.block = here.value"
+    return [row for (row,) in db.execute(sql, (_listed(ids),)).fetchall()]
+
+
 def block_doc(db: Database, row: int) -> BlockDoc:
     """Returns the block in `row`, which must be there."""
-    found = db.execute(f"SELECT {_BLOCK_COLUMNS} FROM block WHERE row = ?", (row,)).fetchone()
-    if found is None:
-        raise LookupError(row)
-    sql = "SELECT alias FROM alias WHERE row = ? ORDER BY alias"
-    return BlockDoc(
-        block=str(found[0]),
-        topic=str(found[1]),
-        heading=_text_or_none(found[2]),
-        text=str(found[3]),
-        superseded_by=_text_or_none(found[4]),
-        superseded_on=_text_or_none(found[5]),
-        updated_at=None if found[6] is None else moment(found[6]),
-        aliases=tuple(str(alias) for (alias,) in db.execute(sql, (row,)).fetchall()),
-        cites=cites_of_row(db, row),
+    for _, found in block_docs(db, [row]):
+        return found
+    raise LookupError(row)
+
+
+def block_docs(db: Database, rows: Iterable[int]) -> list[tuple[int, BlockDoc]]:
+    """Returns the blocks in `rows`, in their order, each with its row; costs three statements."""
+    listed = (_listed(rows),)
+    sql = f"""SELECT here.value, {_BLOCK_COLUMNS} FROM json_each(?) AS here
+              CROSS JOIN block ON block.row = here.value"""
+    found = db.execute(sql, listed).fetchall()
+    aliases = _by_row(
+        db,
+        """SELECT alias.row, alias FROM json_each(?) AS here
+           CROSS JOIN alias ON alias.row = here.value ORDER BY alias""",
+        listed,
     )
+    cites = _by_row(
+        db,
+        """SELECT cite.row, label FROM json_each(?) AS here
+           CROSS JOIN cite ON cite.row = here.value ORDER BY cite.row, place""",
+        listed,
+    )
+    return [
+        (
+            row,
+            BlockDoc(
+                block=str(block),
+                topic=str(topic),
+                heading=_text_or_none(heading),
+                text=str(text),
+                superseded_by=_text_or_none(by),
+                superseded_on=_text_or_none(on),
+                updated_at=None if updated_us is None else moment(updated_us),
+                aliases=tuple(aliases[row]),
+                cites=tuple(cites[row]),
+            ),
+        )
+        for row, block, topic, heading, text, by, on, updated_us in found
+    ]
+
+
+def _by_row(db: Database, sql: str, bound: tuple[str]) -> defaultdict[int, list[str]]:
+    found: defaultdict[int, list[str]] = defaultdict(list)
+    for row, value in db.execute(sql, bound).fetchall():
+        found[row].append(str(value))
+    return found
+
+
+def _listed(values: Iterable[object]) -> str:
+    return msgspec.json.encode(list(values)).decode()
 
 
 def cites_of_row(db: Database, row: int) -> tuple[str, ...]:

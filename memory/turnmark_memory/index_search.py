@@ -25,6 +25,10 @@ by a few it still says the same. Smaller ones are counted anew after each write,
 that came in just now must be found."""
 
 _REMEMBERED_FREQUENCIES = 50_000
+
+_REMEMBERED_ROWS = 50_000
+"""Rows of lists kept between two writes, 2 MB: a recall and a context of one turn ask the same."""
+
 _STALE_GROWTH = 1.1
 """Remembered frequencies are counted anew after the documents grew or shrank by this factor."""
 
@@ -81,36 +85,80 @@ _OF_TURN = {
 _TOPIC = "substr(fold(block.topic) || '/', 1, length(:topic) + 1) = :topic || '/'"
 
 
+_ROWS = json.Decoder(list[int])
+
+
 class Frequencies:
-    """In how many documents of one kind terms stand, remembered until a write may change it."""
+    """In how many documents of one kind terms stand, remembered until a write may change it.
+
+    And in which: to list the documents of a rare term tells how many there are as well.
+    """
 
     def __init__(self) -> None:
         self._frequent: dict[str, int] = {}
         self._size_then = 0
-        self._rare: tuple[int, dict[str, int]] = (-1, {})  # after how many writes
+        self._writes = -1  # after how many of them the rest was counted
+        self._rare: dict[str, int] = {}
+        self._rows: dict[tuple[str, int], list[int]] = {}
+        self._kept = 0
 
     def of(
-        self, db: Database, kind: Kind, terms: Iterable[str], *, size: int, writes: int
+        self,
+        db: Database,
+        kind: Kind,
+        terms: Iterable[str],
+        *,
+        size: int,
+        writes: int,
+        listed: int = 0,
     ) -> dict[str, int]:
-        """Returns the frequency of each of `terms`, after `writes` writes, of `size` documents."""
-        frequent, (counted, rare) = self._frequent, self._rare
+        """Returns the frequency of each of `terms`, after `writes` writes, of `size` documents.
+
+        Up to `listed` documents of a term that is not known yet are listed, as `rows` will be
+        asked for them.
+        """
+        frequent = self._frequent
         grown = not self._size_then / _STALE_GROWTH <= size <= self._size_then * _STALE_GROWTH
         if grown or len(frequent) > _REMEMBERED_FREQUENCIES:
             frequent = self._frequent = {}
             self._size_then = size
-        if counted != writes or len(rare) > _REMEMBERED_FREQUENCIES:
-            rare = {}
-            self._rare = writes, rare
+        self._forget_before(writes)
+        rare = self._rare
         found: dict[str, int] = {}
         for term in terms:
             count = frequent.get(term)
             if count is None:
                 count = rare.get(term)
             if count is None:
-                count = _count(db, kind, term)
+                count = self._counted(db, kind, term, writes, listed)
                 (frequent if count >= _FREQUENT else rare)[term] = count
             found[term] = count
         return found
+
+    def rows(self, db: Database, kind: Kind, term: str, *, writes: int, limit: int) -> list[int]:
+        """Returns the newest rows that have a term, after `writes` writes."""
+        self._forget_before(writes)
+        kept = self._rows
+        found = kept.get((term, limit))
+        if found is None:
+            found = newest_rows(db, kind, match_any([term]), limit)
+            if self._kept + len(found) <= _REMEMBERED_ROWS:
+                self._kept += len(found)
+                kept[term, limit] = found
+        return found
+
+    def _counted(self, db: Database, kind: Kind, term: str, writes: int, listed: int) -> int:
+        if listed:
+            rows = self.rows(db, kind, term, writes=writes, limit=listed)
+            if len(rows) < listed:
+                return len(rows)
+        return _count(db, kind, term)
+
+    def _forget_before(self, writes: int) -> None:
+        """A reader beside may still fill what is replaced here; nobody asks that again."""
+        if self._writes != writes or len(self._rare) > _REMEMBERED_FREQUENCIES:
+            self._rare, self._rows, self._kept = {}, {}, 0
+            self._writes = writes
 
 
 def affordable(frequencies: Mapping[str, int]) -> tuple[list[str], list[str]]:
@@ -187,6 +235,17 @@ def beside(db: Database, rows: Iterable[int]) -> dict[int, tuple[int | None, int
     """
     found = db.execute(_BESIDE, (json.encode(list(rows)).decode(),)).fetchall()
     return {row: (before, after) for row, before, after in found}
+
+
+def newest_rows(db: Database, kind: Kind, match: str, limit: int) -> list[int]:
+    """Returns the newest rows that match; as one JSON text, which is ten times as fast as rows."""
+    found = db.execute(
+        f"""SELECT json_group_array(rowid) FROM (
+                SELECT rowid FROM {kind}_words WHERE {kind}_words MATCH ?
+                ORDER BY rowid DESC LIMIT ?)""",
+        (match, limit),
+    ).fetchone()
+    return [] if found is None else _ROWS.decode(found[0])
 
 
 def _count(db: Database, kind: Kind, term: str) -> int:

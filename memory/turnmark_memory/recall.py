@@ -306,27 +306,32 @@ def label_of_places(places: Iterable[Place]) -> BranchLabel | None:
 
 
 def _load(index: Index, ranked: Sequence[Ranked]) -> list[_Candidate]:
-    loaded = (_candidate(index, one) for one in ranked)
+    """Returns the documents of what was ranked, without what went out of the index since."""
+    blocks = index.blocks(one.found.ref for one in ranked if one.kind == "block")
+    labels = [one.found.ref for one in ranked if one.kind == "turn"]
+    labels += (label for block in blocks.values() for label in block.cites)
+    turns = index.turns(dict.fromkeys(labels))
+    loaded = (_candidate(index, one, blocks, turns) for one in ranked)
     return [candidate for candidate in loaded if candidate is not None]
 
 
-def _candidate(index: Index, ranked: Ranked) -> _Candidate | None:
-    """Returns None for what went out of the index since it was found."""
+def _candidate(
+    index: Index, ranked: Ranked, blocks: Mapping[str, BlockDoc], turns: Mapping[str, TurnDoc]
+) -> _Candidate | None:
     if ranked.kind == "turn":
-        turn = index.turn(ranked.found.ref)
+        turn = turns.get(ranked.found.ref)
         return None if turn is None else _Candidate(ranked=ranked, block=None, turns=(turn,))
-    block = index.block(ranked.found.ref)
+    block = blocks.get(ranked.found.ref)
     if block is None:
         return None
-    cited = [(label, index.turn(label)) for label in block.cites]
     return _Candidate(
         ranked=ranked,
         block=block,
-        turns=tuple(turn for _, turn in cited if turn is not None),
+        turns=tuple(turns[label] for label in block.cites if label in turns),
         lost=tuple(
             _ERASED if index.is_forgotten(label) else _UNKNOWN
-            for label, turn in cited
-            if turn is None
+            for label in block.cites
+            if label not in turns
         ),
     )
 

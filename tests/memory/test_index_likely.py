@@ -103,6 +103,24 @@ def test_superseded_blocks_are_left_out_and_make_room(large: Index) -> None:
     assert {one.ref for one in found} == {"b-old", "b-pears"}
 
 
+def test_a_word_that_came_in_just_now_is_found_among_many(large: Index) -> None:
+    """And one that went is not: what was listed before a write says nothing after it."""
+    assert turns(large, "apples quinces") == ["s-both"]
+    large.add_turns([turn("s-new", "quinces", session="y6")])
+    assert set(turns(large, "apples quinces")) == {"s-both", "s-new"}
+    assert large.frequencies("turn", query_of("quinces").terms) == {"quinc": 2}
+    large.forget(["s-new"])
+    assert turns(large, "apples quinces") == ["s-both"]
+    assert large.frequencies("turn", query_of("quinces").terms) == {"quinc": 1}
+
+
+def test_asked_twice_the_lists_are_the_same(large: Index) -> None:
+    """Those of the first time are remembered."""
+    assert large.likely("turn", ["pear", "appl"], 9, ALL) == large.likely(
+        "turn", ["pear", "appl"], 9, ALL
+    )
+
+
 def test_of_many_alike_only_some_are_ranked(large: Index) -> None:
     """However many would do: the turns around them would cost the most."""
     found = gather(large, query_of("apples"), ALL, ("turn", "block"))
