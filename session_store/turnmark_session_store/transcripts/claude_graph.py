@@ -17,10 +17,11 @@ the rule never crosses a prompt.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from turnmark_session_store.transcripts.claude_rows import Row, Words
+from turnmark_session_store.transcripts.ordering import cut_cycles
 from turnmark_session_store.transcripts.reader import ReadWarning
 
 # Crossings that are tried for one turn; honest transcripts need one or two.
@@ -64,25 +65,6 @@ def resolve_parents(rows: Mapping[str, Row], canonical: Callable[[str], str]) ->
         for row_id in cut_cycles(parents, list(rows))
     ]
     return Parents(parents, frozenset(lost), warnings)
-
-
-def cut_cycles(parents: dict[str, str | None], order: Sequence[str]) -> list[str]:
-    """Makes a root of the last member, by `order`, of every cycle in `parents`; returns them."""
-    position = {row_id: index for index, row_id in enumerate(order)}
-    walked_from: dict[str, str] = {}
-    cut: list[str] = []
-    for start in order:
-        path: list[str] = []
-        at: str | None = start
-        while at is not None and at not in walked_from:
-            walked_from[at] = start
-            path.append(at)
-            at = parents[at]
-        if at is not None and walked_from[at] == start:
-            closing = max(path[path.index(at) :], key=position.__getitem__)
-            parents[closing] = None
-            cut.append(closing)
-    return cut
 
 
 class TurnChain:

@@ -32,10 +32,11 @@ from turnmark_session_store.transcripts.claude_files import (
 )
 from turnmark_session_store.transcripts.claude_rows import Row
 from turnmark_session_store.transcripts.claude_sessions import AGENT, SessionWriter
-from turnmark_session_store.transcripts.claude_set import TranscriptSet, parents_first
+from turnmark_session_store.transcripts.claude_set import TranscriptSet
 from turnmark_session_store.transcripts.json_lines import parse_line
 from turnmark_session_store.transcripts.line_file import LineFile, Look, Reached
 from turnmark_session_store.transcripts.live import LiveSet, Patience, Standing
+from turnmark_session_store.transcripts.ordering import parents_first
 from turnmark_session_store.transcripts.reader import ReadWarning
 
 _AGENT_PREFIX = "agent-"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, cast
 
 import msgspec
@@ -18,6 +17,7 @@ from turnmark_session_store.transcripts.claude_words import (
     is_other_author,
     words_of,
 )
+from turnmark_session_store.transcripts.fields import normal_time
 
 _CHAIN_TYPES = ("user", "assistant", "system", "attachment", "progress")
 _SYNTHETIC = "<synthetic>"
@@ -115,19 +115,6 @@ def read_row(
         spawned_by_tool=spawned_by,
         retracts=(*_strings(record, "retractedMessageUuids"), *_strings(record, "supersedesUuids")),
     )
-
-
-def normal_time(value: Any) -> str | None:
-    """Returns a timestamp as RFC 3339 in UTC to the microsecond at most, or None if it is none."""
-    if not isinstance(value, str):
-        return None
-    try:
-        time = datetime.fromisoformat(value)
-        aware = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-    precision = "microseconds" if aware.microsecond % 1000 else "milliseconds"
-    return aware.replace(tzinfo=None).isoformat(timespec=precision) + "Z"
 
 
 def _words(record: Mapping[str, Any], content: Any) -> Words | None:

@@ -10,13 +10,9 @@ from typing import Any
 from turnmark_session_store.model import CallerRef, TurnIn
 from turnmark_session_store.requests import ForkPoint
 from turnmark_session_store.transcripts.claude_files import title_of
-from turnmark_session_store.transcripts.claude_set import (
-    TranscriptSet,
-    Unit,
-    in_order,
-    parents_first,
-)
+from turnmark_session_store.transcripts.claude_set import TranscriptSet, Unit
 from turnmark_session_store.transcripts.claude_spawns import Spawns
+from turnmark_session_store.transcripts.ordering import in_order, parents_first
 from turnmark_session_store.transcripts.reader import ReadSession, ReadTurn
 
 AGENT = "claude-code"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
 
 from turnmark_session_store.transcripts.claude_files import TranscriptFile
 from turnmark_session_store.transcripts.claude_graph import TurnChain, resolve_parents
 from turnmark_session_store.transcripts.claude_rows import Row
+from turnmark_session_store.transcripts.ordering import in_order, parents_first
 from turnmark_session_store.transcripts.reader import ReadWarning
 
 # A sub-agent inside its parent's file, from before agents had ids, is named by its first row.
@@ -149,50 +149,6 @@ class TranscriptSet:
         by_path = {str(file.path): file for file in self.files}
         for warning in warnings:
             by_path[warning.file].warnings.append(warning)
-
-
-def in_order(keys: Sequence[str], rests_on: Mapping[str, Collection[str]]) -> list[str]:
-    """Returns `keys` so that each stands behind all that it rests on, else in the order given.
-
-    A circle is entered at its first key; what a key rests on beyond `keys` is of no account.
-    """
-    index = {key: place for place, key in enumerate(keys)}
-    waits: dict[str, int] = {}
-    resting: dict[str, list[str]] = {}
-    for key in keys:
-        below = {other for other in rests_on.get(key, ()) if other in index and other != key}
-        waits[key] = len(below)
-        for other in below:
-            resting.setdefault(other, []).append(key)
-    ready = [index[key] for key in keys if not waits[key]]
-    heapify(ready)
-    ordered: dict[str, None] = {}
-    next_in_circle = iter(keys)
-    while len(ordered) < len(keys):
-        key = keys[heappop(ready)] if ready else next(k for k in next_in_circle if k not in ordered)
-        if key in ordered:
-            continue
-        ordered[key] = None
-        for other in resting.get(key, ()):
-            waits[other] -= 1
-            if waits[other] == 0:
-                heappush(ready, index[other])
-    return list(ordered)
-
-
-def parents_first(parents: Mapping[str, str | None]) -> list[str]:
-    """Returns the keys of a forest so that each stands behind its parent."""
-    seen: set[str | None] = {None}
-    for key, parent in parents.items():
-        if parent not in seen and parent != key and parent in parents:
-            break
-        seen.add(key)
-    else:
-        return list(parents)  # as nearly all files are: sorting costs ten times as much
-    return in_order(
-        list(parents),
-        {key: (parent,) for key, parent in parents.items() if parent is not None},
-    )
 
 
 def _origins_first(files: Sequence[TranscriptFile]) -> list[TranscriptFile]:

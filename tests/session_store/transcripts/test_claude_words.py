@@ -17,8 +17,8 @@ from session_store.transcripts.claude_records import (
     said,
     user,
 )
-from turnmark_session_store.transcripts.claude_rows import normal_time
 from turnmark_session_store.transcripts.claude_words import command_prose, words_of
+from turnmark_session_store.transcripts.fields import normal_time
 
 REMINDER = "<system-reminder>Be brief.</system-reminder>"
 PICTURE = {"type": "image", "source": {"type": "base64", "data": "aGk="}}
