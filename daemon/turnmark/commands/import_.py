@@ -25,6 +25,7 @@ from turnmark.terminal import one_line
 from turnmark_events.errors import NotFound, Refused, TurnmarkError
 from turnmark_session_store.recordable import text_of
 from turnmark_session_store.transcripts.claude_code import ClaudeCodeReader
+from turnmark_session_store.transcripts.codex import CodexReader
 from turnmark_session_store.transcripts.reader import Reader, ReadSession, ReadTurn
 from turnmark_session_store.transcripts.recognise import EXPORT_AGENT, find_transcripts
 
@@ -126,7 +127,10 @@ class _Import:
         # A writer that is an agent leaves transcripts, too: memory must not feed on itself.
         state = places.state_dir(invocation.options.state, environ=invocation.environ)
         own = places.writer_dirs(state)
-        self._readers: tuple[Reader, ...] = (ClaudeCodeReader(skip_directories=own),)
+        self._readers: tuple[Reader, ...] = (
+            ClaudeCodeReader(skip_directories=own),
+            CodexReader(skip_directories=own),
+        )
         self.tally = Tally()
 
     def take(self, paths: Sequence[str], agent: str | None) -> None:

@@ -6,7 +6,7 @@ test moves. What the store then holds is compared with an import of the finished
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,10 +19,12 @@ from turnmark_session_store.queries import rows_of
 from turnmark_session_store.requests import ImportLines
 from turnmark_session_store.transcripts.claude_code import ClaudeCodeReader
 from turnmark_session_store.transcripts.claude_live import ClaudeCodeLiveReader
-from turnmark_session_store.transcripts.live import Patience
+from turnmark_session_store.transcripts.live import LiveReader, Patience
+from turnmark_session_store.transcripts.reader import Reader
 from turnmark_session_store.transcripts.tail import TranscriptTail
 
 Dag = dict[str, Any]
+CLAUDE = ClaudeCodeReader()
 IMPATIENT = Patience(quiet_seconds=0.0, orphan_seconds=0.0)
 HASTY = Patience(quiet_seconds=0.0, orphan_seconds=6_000.0)
 PATIENT = Patience(quiet_seconds=3_000.0, orphan_seconds=6_000.0)
@@ -31,9 +33,18 @@ PATIENT = Patience(quiet_seconds=3_000.0, orphan_seconds=6_000.0)
 class Tailed:
     """A store and a tail below `root`; every look is asked for."""
 
-    def __init__(self, place: Path, root: Path, patience: Patience = PATIENT, **more: Any) -> None:
+    def __init__(
+        self,
+        place: Path,
+        root: Path,
+        patience: Patience = PATIENT,
+        *,
+        live: Callable[[Patience], LiveReader] = ClaudeCodeLiveReader,
+        **more: Any,
+    ) -> None:
         self.stage = Stage(place)
         self.root = root
+        self.live = live
         self.more = more
         self.tail: TranscriptTail
         self.use(patience)
@@ -52,7 +63,7 @@ class Tailed:
 
     def renew(self, patience: Patience) -> None:
         """Puts another tail in the place of this one, as a new process would."""
-        reader = ClaudeCodeLiveReader(patience)
+        reader = self.live(patience)
         self.tail = TranscriptTail(
             self.stage.store, reader, self.root, rest_per_work=0.0, **self.more
         )
@@ -69,16 +80,16 @@ class Tailed:
         return await dag_of(self.stage)
 
 
-async def imported(place: Path, paths: Iterable[Path]) -> Dag:
+async def imported(place: Path, paths: Iterable[Path], reader: Reader = CLAUDE) -> Dag:
     """Returns the DAG that an import of finished files makes."""
     async with Stage(place) as stage:
-        await import_files(stage, paths)
+        await import_files(stage, paths, reader)
         return await dag_of(stage)
 
 
-async def import_files(stage: Stage, paths: Iterable[Path]) -> None:
+async def import_files(stage: Stage, paths: Iterable[Path], reader: Reader = CLAUDE) -> None:
     """Imports finished files into a store, as the command does."""
-    for read in ClaudeCodeReader().read(list(paths)):
+    for read in reader.read(list(paths)):
         await stage.store.import_lines(ImportLines(lines=list(lines_of(read)), last=True))
 
 

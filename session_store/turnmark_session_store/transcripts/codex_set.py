@@ -1,0 +1,283 @@
+"""The rollouts of one reading, resolved against each other: which turn is whose, and what before.
+
+A thread may have several files: a revert begins a new one, whose first record says behind which
+line of which file its history ends; a fork does the same with a line of another thread. Older forks
+copy their origin's lines instead, and so did older sub-agents.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path, PurePath
+
+from turnmark_session_store.model import CallerRef
+from turnmark_session_store.transcripts.codex_chain import Chain, ChainTurn
+from turnmark_session_store.transcripts.codex_files import Rollout
+from turnmark_session_store.transcripts.codex_records import Base, Meta, uuid_time
+from turnmark_session_store.transcripts.ordering import cut_cycles, in_order
+
+
+@dataclass(kw_only=True, eq=False)
+class Thread:
+    """One session to be: a thread and its files, the oldest first. `meta` is the first file's."""
+
+    name: str
+    meta: Meta
+    chains: list[Chain] = field(default_factory=list[Chain])
+
+    @property
+    def is_agent(self) -> bool:
+        """Returns whether another agent spawned it."""
+        return self.meta.parent is not None
+
+
+class RolloutSet:
+    """Resolves a set of rollouts once; read-only afterwards.
+
+    `turns` maps each turn's id to its first occurrence, origins before their forks, and `owners` to
+    the thread of that. `predecessors` holds None for roots, `lost` the roots whose file names a
+    history that is not there. `ends` maps each chain to the turn that it stands at.
+    """
+
+    def __init__(self, rollouts: Iterable[Rollout]) -> None:
+        self.threads = _threads_of(rollouts)
+        self.turns: dict[str, ChainTurn] = {}
+        self.owners: dict[str, str] = {}
+        self.predecessors: dict[str, str | None] = {}
+        self.lost: set[str] = set()
+        self._copies: dict[Chain, set[str]] = {}
+        for thread in self.threads.values():
+            for chain in thread.chains:
+                self._copies[chain] = self._copies_in(thread, chain)
+                self._take(thread, chain)
+        cut_cycles(self.predecessors, list(self.predecessors))
+        self.ends = {
+            chain: self._turn_at(chain, None)
+            for thread in self.threads.values()
+            for chain in thread.chains
+        }
+        self.callers = {
+            name: caller
+            for name, thread in self.threads.items()
+            if thread.is_agent and (caller := self._caller_of(thread)) is not None
+        }
+        self.tips = {name: self._tips_of(thread) for name, thread in self.threads.items()}
+        self.taken_back = self._taken_back()
+
+    def is_copy(self, chain: Chain, turn: ChainTurn) -> bool:
+        """Returns whether a turn stands in a chain as a copy of another thread's."""
+        return turn.id in self._copies[chain]
+
+    def spawn_of(self, thread: Thread) -> tuple[Chain, int] | None:
+        """Returns the record that names a sub-agent's thread: its file and line."""
+        parent = self.threads.get(thread.meta.parent or "")
+        for chain in parent.chains if parent is not None else ():
+            line = chain.rollout.spawns.get(thread.name)
+            if line is not None:
+                return chain, line
+        return None
+
+    def _take(self, thread: Thread, chain: Chain) -> None:
+        """Takes over the turns that no chain before has; a sub-agent's copies are nobody's here."""
+        for turn in chain.turns:
+            if turn.id in self.turns or (thread.is_agent and self.is_copy(chain, turn)):
+                continue
+            self.turns[turn.id] = turn
+            self.owners[turn.id] = thread.name
+            before = turn.before
+            if thread.is_agent and before is not None and before in self._copies[chain]:
+                before = None
+            if before is None and not thread.is_agent:
+                before = self._before_file(chain, turn.id)
+            self.predecessors[turn.id] = before
+
+    def _before_file(self, chain: Chain, first: str) -> str | None:
+        """Returns the turn behind which a file's history goes on; notes if that is not there."""
+        meta = chain.rollout.meta
+        if meta is None or meta.base is None:
+            return None
+        found = self._at_base(chain, meta.base)
+        if found is None:
+            self.lost.add(first)
+            return None
+        return self._turn_at(*found)
+
+    def _turn_at(self, chain: Chain, line: int | None) -> str | None:
+        """Returns the turn that stood last before a line, also in the files that it rests on."""
+        seen: set[Chain] = set()
+        while chain not in seen:
+            seen.add(chain)
+            standing = chain.standing_at(line)
+            if standing is not None:
+                return standing.id
+            meta = chain.rollout.meta
+            if meta is None or meta.base is None or meta.parent is not None:
+                return None
+            found = self._at_base(chain, meta.base)
+            if found is None:
+                return None
+            chain, line = found
+        return None
+
+    def _at_base(self, chain: Chain, base: Base) -> tuple[Chain, int] | None:
+        """Returns the file that a base names, and the first line behind it.
+
+        Ordinals repeat in the files of a thread that was reverted; only in the right one a line
+        ends at the base's byte. Without such a one the last file before counts that has the line.
+        """
+        thread = self.threads.get(base.thread)
+        others = [one for one in (thread.chains if thread is not None else ()) if one is not chain]
+        for other in others:
+            line = _line_at(other.rollout, base)
+            if line is not None:
+                return other, line
+        found: tuple[Chain, int] | None = None
+        started = chain.rollout.metas[0].started
+        for other in others:
+            if other.rollout.metas[0].started <= started or found is None:
+                line = _line_of_ordinal(other.rollout, base.end_ordinal - 1)
+                found = (other, line + 1) if line is not None else found
+        return found
+
+    def _copies_in(self, thread: Thread, chain: Chain) -> set[str]:
+        """Returns the turns of a chain that other threads said first."""
+        meta = chain.rollout.metas[0]
+        origins = {one.thread for one in chain.rollout.metas} | {meta.origin, meta.parent}
+        origins -= {thread.name, None}
+        if not origins:
+            return set()
+        began = uuid_time(thread.name)
+        return {turn.id for turn in chain.turns if self._is_foreign(turn, thread, meta, began)}
+
+    def _is_foreign(
+        self, turn: ChainTurn, thread: Thread, meta: Meta, began: datetime | None
+    ) -> bool:
+        said = turn.said
+        if self.owners.get(turn.id, thread.name) != thread.name:
+            return True
+        if meta.own_from is not None and said.ordinal is not None and said.ordinal < meta.own_from:
+            return True
+        if said.thread is not None and said.thread != thread.name:
+            return True
+        made = uuid_time(said.turn)
+        return made is not None and began is not None and made < began
+
+    def _caller_of(self, thread: Thread) -> CallerRef | None:
+        """Returns the turn that spawned a sub-agent: before the record of it, else by exchange."""
+        spawn = self.spawn_of(thread)
+        turn = self._turn_at(*spawn) if spawn is not None else None
+        if turn is None:
+            exchange = thread.chains[0].rollout.spawned_by
+            said = (
+                key
+                for key, one in self.turns.items()
+                if exchange is not None
+                and one.said.turn == exchange
+                and self.owners[key] != thread.name
+            )
+            turn = next(said, None)
+        return CallerRef(session=self.owners[turn], turn=turn) if turn is not None else None
+
+    def _tips_of(self, thread: Thread) -> tuple[str, ...]:
+        """Returns the leaves that a thread reaches, in the order of its files."""
+        ends = dict.fromkeys(self.ends[chain] for chain in thread.chains)
+        found = [end for end in ends if end is not None]
+        if thread.is_agent:
+            found = [end for end in found if self.owners.get(end) == thread.name]
+        inner: set[str] = set()
+        for end in found:
+            at = self.predecessors.get(end)
+            while at is not None and at not in inner:
+                inner.add(at)
+                at = self.predecessors[at]
+        return tuple(end for end in found if end not in inner and end in self.turns)
+
+    def _taken_back(self) -> dict[str, list[str]]:
+        """Returns by thread the turns of it that were rolled back and that nothing goes on from."""
+        standing: set[str] = set()
+        for tips in self.tips.values():
+            for tip in tips:
+                at: str | None = tip
+                while at is not None and at not in standing:
+                    standing.add(at)
+                    at = self.predecessors[at]
+        return {
+            name: [
+                turn.id
+                for chain in thread.chains
+                for turn in chain.turns
+                if turn.rolled_back is not None
+                and turn.id not in standing
+                and self.owners.get(turn.id) == name
+                and not self.is_copy(chain, turn)
+            ]
+            for name, thread in self.threads.items()
+        }
+
+
+def keep_one_of_each(rollouts: Sequence[Rollout]) -> list[Rollout]:
+    """Leaves out what begins a longer rollout of its name: one that is moved may be seen twice."""
+    kept: dict[str, list[Rollout]] = {}
+    for rollout in sorted(rollouts, key=lambda one: (-len(one.entries), str(one.path))):
+        same = kept.setdefault(rollout.name, [])
+        if not any(_begins(rollout, longer) for longer in same):
+            same.append(rollout)
+    return [rollout for same in kept.values() for rollout in same]
+
+
+def _begins(rollout: Rollout, longer: Rollout) -> bool:
+    return longer.entries[: len(rollout.entries)] == rollout.entries
+
+
+def is_within(project: str | None, directories: Sequence[Path]) -> bool:
+    """Returns whether a project is one of these directories or below one."""
+    return project is not None and any(map(PurePath(project).is_relative_to, directories))
+
+
+def _threads_of(rollouts: Iterable[Rollout]) -> dict[str, Thread]:
+    """Returns the threads of people and their agents, each behind those that it rests on."""
+    read = [rollout for rollout in rollouts if rollout.metas and not rollout.metas[0].by_program]
+    read.sort(key=lambda rollout: (rollout.metas[0].started, rollout.name))
+    threads: dict[str, Thread] = {}
+    for rollout in read:
+        meta = rollout.metas[0]
+        thread = threads.setdefault(meta.thread, Thread(name=meta.thread, meta=meta))
+        thread.chains.append(Chain(rollout))
+    rests_on = {name: _rests_on(thread) for name, thread in threads.items()}
+    return {name: threads[name] for name in in_order(list(threads), rests_on)}
+
+
+def _rests_on(thread: Thread) -> set[str]:
+    named: set[str] = set()
+    for chain in thread.chains:
+        named |= origins_of(chain.rollout)
+    return named - {thread.name}
+
+
+def origins_of(rollout: Rollout) -> set[str]:
+    """Returns the other threads that a rollout names: what it is a fork of, who spawned it."""
+    named = {meta.thread for meta in rollout.metas}
+    for meta in rollout.metas:
+        named |= {one for one in (meta.origin, meta.parent) if one is not None}
+        if meta.base is not None:
+            named.add(meta.base.thread)
+    return named - {rollout.metas[0].thread} if rollout.metas else set()
+
+
+def _line_at(rollout: Rollout, base: Base) -> int | None:
+    """Returns the first line behind a base's byte, if the line before it has the base's ordinal."""
+    if base.end_byte is None:
+        return None
+    starts = rollout.lines.starts
+    index = bisect_left(starts, base.end_byte)
+    ends_there = rollout.lines.position if index == len(starts) else starts[index]
+    if ends_there != base.end_byte or rollout.ordinals.get(index) != base.end_ordinal - 1:
+        return None
+    return index + 1
+
+
+def _line_of_ordinal(rollout: Rollout, ordinal: int) -> int | None:
+    return next((line for line, one in rollout.ordinals.items() if one == ordinal), None)
