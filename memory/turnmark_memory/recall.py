@@ -121,6 +121,13 @@ class _Candidate(msgspec.Struct, frozen=True, kw_only=True):
     lost: tuple[Place, ...] = ()
 
 
+class _Ranking(msgspec.Struct, frozen=True, kw_only=True):
+    """What may be shown, best first; the best of it are loaded with it, to save a thread's turn."""
+
+    ranked: Sequence[Ranked]
+    loaded: Sequence[_Candidate]
+
+
 class Recall:
     """Answers questions out of one workspace."""
 
@@ -157,19 +164,19 @@ class Recall:
                 f"{_MISSING[request.mode]}: mode={request.mode} can't answer; use mode=lexical",
                 mode=request.mode,
             )
-        ranked = await self._selected(request)
-        if ranked is None:
-            ranked = await self._ranked(request)
-        hits = await self._hits(ranked, request)
+        ranking = await self._selected(request)
+        if ranking is None:
+            ranking = await self._ranked(request)
+        hits = await self._hits(ranking, request)
         return await self._in_thread(lambda: _within(hits, request, self._count_tokens))
 
-    async def _ranked(self, request: RecallRequest) -> list[Ranked]:
+    async def _ranked(self, request: RecallRequest) -> _Ranking:
         """Returns the candidates above the floor, best first, by words, meaning or both."""
         asked, filters = query_of(request.query), filters_of(request)
         by_words = request.mode != "dense"
         search = partial(gather, self._index, asked, filters, request.kinds, words=by_words)
         if self._dense is None or request.mode == "lexical":
-            return await self._in_thread(lambda: rank(asked, search()))
+            return await self._in_thread(lambda: self._opened(rank(asked, search()), request))
         near, (found, also) = await both(
             partial(self._nearness, self._dense, request, limit=DEPTH),
             partial(self._in_thread, lambda: (search(), self._narrowed(request.kinds, filters))),
@@ -178,19 +185,18 @@ class Recall:
         nearness = {**near, **await self._nearness(self._dense, request, also=also)}
         least = MEANING_FLOOR if by_words else _ASKED_BY_MEANING
         nearest = _nearest(nearness, request.kinds, least)
-        ranked = await self._in_thread(
-            lambda: rank(
-                asked,
-                with_near(self._index, found, nearest, filters),
-                nearness,
-                floored=by_words,
-            )
-        )
-        if by_words:
-            return ranked
-        return [one for one in ranked if nearness.get((one.kind, one.found.ref), 0.0) >= least]
 
-    async def _selected(self, request: RecallRequest) -> list[Ranked] | None:
+        def ordered() -> _Ranking:
+            among = with_near(self._index, found, nearest, filters)
+            ranked = rank(asked, among, nearness, floored=by_words)
+            if not by_words:
+                close = {doc for doc, near in nearness.items() if near >= least}
+                ranked = [one for one in ranked if (one.kind, one.found.ref) in close]
+            return self._opened(ranked, request)
+
+        return await self._in_thread(ordered)
+
+    async def _selected(self, request: RecallRequest) -> _Ranking | None:
         """Returns the blocks of the topics that a model chose; None: it was not asked, or is late.
 
         No topic chosen is no block.
@@ -203,7 +209,9 @@ class Recall:
             return None
         asked, filters = query_of(request.query), filters_of(request)
         found = await self._in_thread(partial(blocks_within, self._index, asked, chosen, filters))
-        return await self._in_thread(partial(rank, asked, found, floored=False))
+        return await self._in_thread(
+            lambda: self._opened(rank(asked, found, floored=False), request)
+        )
 
     async def _nearness(
         self,
@@ -230,15 +238,20 @@ class Recall:
             (kind, ref) for kind in kinds for ref in self._index.narrowed(kind, _NARROWED, filters)
         ]
 
-    async def _hits(self, ranked: Sequence[Ranked], request: RecallRequest) -> list[Hit]:
+    def _opened(self, ranked: Sequence[Ranked], request: RecallRequest) -> _Ranking:
+        """Returns what was ranked, the best of it loaded; blocks."""
+        return _Ranking(ranked=ranked, loaded=_load(self._index, ranked[: _step(request)]))
+
+    async def _hits(self, ranking: _Ranking, request: RecallRequest) -> list[Hit]:
         """Returns the first `k` that still stand."""
         hits: list[Hit] = []
-        step = max(2 * request.k, _PLACED_AT_ONCE)
+        ranked, loaded, step = ranking.ranked, ranking.loaded, _step(request)
         for start in range(0, len(ranked), step):
-            chunk = ranked[start : start + step]
-            candidates = await self._in_thread(partial(_load, self._index, chunk))
-            places = await self._places(candidates, request)
-            hits += [hit for one in candidates if (hit := _hit(one, places)) is not None]
+            if start:
+                chunk = ranked[start : start + step]
+                loaded = await self._in_thread(partial(_load, self._index, chunk))
+            places = await self._places(loaded, request)
+            hits += [hit for one in loaded if (hit := _hit(one, places)) is not None]
             if len(collapsed(hits)) >= request.k:
                 break
         best = collapsed(sorted(hits, key=lambda hit: -hit.score))[: request.k]
@@ -256,6 +269,10 @@ class Recall:
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await anyio.to_thread.run_sync(work, limiter=self._limiter)
+
+
+def _step(request: RecallRequest) -> int:
+    return max(2 * request.k, _PLACED_AT_ONCE)
 
 
 def _nearest(
