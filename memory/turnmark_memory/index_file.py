@@ -56,6 +56,10 @@ class Database(AbstractContextManager["Database", "bool | None"], Protocol):
         """Returns what a pragma says, after setting it if `value` is given."""
         ...
 
+    def total_changes(self) -> int:
+        """Returns how many rows were written since the connection was opened."""
+        ...
+
     def last_insert_rowid(self) -> int:
         """Returns the row of the last insert."""
         ...

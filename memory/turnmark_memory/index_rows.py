@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from turnmark_memory.index_file import Database
-from turnmark_memory.index_schema import BlockDoc, TopicDoc, TopicRow, TurnDoc
+from turnmark_memory.index_schema import BlockDoc, Kind, TopicDoc, TopicRow, TurnDoc
 from turnmark_memory.search_text import fold, terms_of, time_terms
 from turnmark_memory.traits import traits_of
 
@@ -131,6 +131,28 @@ def set_learnt(db: Database, label: str) -> None:
            WHERE row IN (SELECT cite.row FROM cite WHERE cite.label = ?)""",
         (label,),
     )
+
+
+def pieces_of_words(db: Database, kind: Kind) -> int:
+    """Returns in how many places a search looks for a word: each write adds some."""
+    found = db.execute(f"SELECT count(DISTINCT segid) FROM {kind}_words_idx").fetchone()
+    return 0 if found is None else int(found[0])
+
+
+def merge_all_words(db: Database, kind: Kind) -> None:
+    """Merges what words were written in, at once."""
+    db.execute(f"INSERT INTO {kind}_words ({kind}_words) VALUES ('optimize')")
+
+
+def merge_words(db: Database, kind: Kind, pages: int) -> bool:
+    """Merges up to `pages` pages of what words were written in; tells whether that was not all.
+
+    A negative number begins anew, with all of it; see FTS5's command `merge`.
+    """
+    before = db.total_changes()
+    sql = f"INSERT INTO {kind}_words ({kind}_words, rank) VALUES ('merge', ?)"
+    db.execute(sql, (pages,))
+    return db.total_changes() - before > 1
 
 
 def turn_doc(row: Row) -> TurnDoc:

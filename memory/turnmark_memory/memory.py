@@ -18,6 +18,7 @@ import msgspec
 import structlog
 
 from turnmark_events.bus import Bus
+from turnmark_events.errors import Unavailable
 from turnmark_memory.archive import Archive
 from turnmark_memory.asking import Asking
 from turnmark_memory.bases import Bases, Problem
@@ -330,6 +331,7 @@ class Memory:
         """Tries again what could not be written, where no night does it: a day may change that."""
         self._day = day
         self.worker.flush_later(Look(moved=None, whole=frozenset(), reasons=_FAILED, at_once=True))
+        await self._compact()
 
     async def _run_worker(self, bus: Bus, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         await self.worker.run(bus, task_status=task_status)
@@ -458,6 +460,14 @@ class Memory:
 
     async def _run_night(self, day: date) -> None:
         await self._organizing.night(day)
+        await self._compact()
+
+    async def _compact(self) -> None:
+        """Merges what the index was written in; a disk that fails is told to who asks next."""
+        try:
+            await anyio.to_thread.run_sync(self._shelf.index.compact)
+        except Unavailable as error:
+            log.warning("index_not_compacted", reason=error.message)
 
     async def _finish_owed(self, progress: Progress) -> None:
         """Looks at what may have been missed (law 10), then writes what is owed."""

@@ -482,3 +482,42 @@ def test_neighbours_are_those_of_the_branch(index: Index) -> None:
     assert beside("s-4") == ["s-2", None]
     index.add_turns([turn("s-5", "words", 4)])
     assert beside("s-5") == ["s-4", None]
+
+
+def _segments(path: Path, kind: str) -> int:
+    """Returns in how many places a word has to be looked for."""
+    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    ((number,),) = db.execute(f"SELECT count(DISTINCT segid) FROM {kind}_words_idx")
+    db.close()
+    return number
+
+
+def test_what_was_written_bit_by_bit_is_merged(tmp_path: Path) -> None:
+    """Into one piece for each kind; what is found stays the same, forgotten words stay out."""
+    path = tmp_path / "index.db"
+    index = Index.open(path)
+    for at in range(70):
+        index.add_turns([turn(f"s-{at}", f"word{at} 第{at}句话 apples", at)])
+        index.set_topic(f"people/p{at}", "", 1, [block(f"b-{at}", f"likes apples {at}", f"s-{at}")])
+    index.forget(["s-3"])
+    kinds = ("turn", "block")
+    assert all(_segments(path, kind) > 1 for kind in kinds)
+    found = [index.likely(kind, ["appl", "word3", "word4"], 99, Filters()) for kind in kinds]
+    index.compact()
+    assert [_segments(path, kind) for kind in kinds] == [1, 1]
+    assert [index.likely(k, ["appl", "word3", "word4"], 99, Filters()) for k in kinds] == found
+    assert index.frequencies("turn", ["word3", "word4"]) == {"word3": 0, "word4": 1}
+    heard: list[str] = []
+    index.on_change(lambda: heard.append("write"))
+    index.compact()
+    assert not heard
+    index.close()
+
+
+def test_a_rebuilt_index_is_in_one_piece(tmp_path: Path) -> None:
+    """However much was written into it at once."""
+    index = Index.open(tmp_path / "index.db")
+    long = " ".join(f"w{n}" for n in range(4_000))
+    index.rebuild([turn(f"s-{at}", f"{long} {at}", at) for at in range(80)], [], 1)
+    assert _segments(tmp_path / "index.db", "turn") == 1
+    index.close()
