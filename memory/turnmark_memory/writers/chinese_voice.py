@@ -14,7 +14,7 @@ from turnmark_memory.writers.people import first_tags
 
 _UNSAFE = re.compile(r"[你您“”‘’\"俺]|咱(?!们)|本人|自我|敌我|我方|我说|我觉得|我想|我看|@")
 _POINTING = re.compile(
-    r"^(?:[他她它这那其]|因为|所以|但|而|然后|还|也|都|就|才|又|不|没|先|再|要|被|把)"
+    r"^(?:[他她它这那其每]|因为|所以|但|而|然后|还|也|都|就|才|又|不|没|先|再|要|被|把)"
 )
 _ROLE = re.compile(rf"我(?=(?:{ROLES}))")
 _SUBJECT_TAGS = listed("n nr nrt ns nt nz eng vn j l i an")

@@ -42,6 +42,7 @@ _ENGLISH = re.compile(
     rf"|(?P<step>last|this|next)\s+(?:(?P<unit>week|month|year)|{_DAY_NAME})"
     rf"|(?:by|due(?:\s+on)?|deadline\s+is)\s+(?P<due>{'|'.join(WEEKDAYS)})"
     rf"|{_AMOUNT}\s+(?P<past>day|week|month|year)s?\s+ago"
+    r"|(?:the\s+)?end\s+of\s+(?:the|this)\s+(?P<ending>month|year)"
     rf"|in\s+{_AMOUNT.replace('amount', 'ahead')}\s+(?P<future>day|week|month|year)s?(?!\s+of))"
     r"\b(?!['’]s?\b)(?!\s*[(（]|,?\s+(?:the\s+)?(?:\d{1,2}(?:st|nd|rd|th|\s+"
     rf"{_MONTH})|{_MONTH}\s+\d))",
@@ -53,6 +54,7 @@ _CHINESE = re.compile(
     r"|(?P<year>前年|去年|今年|明年|后年)"
     r"|(?P<step>[上下这本])个?(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天末])?"
     r"|(?P<month_step>[上下这本])个?月(?P<month_end>底)?"
+    r"|(?<![\d每个各月年到一二三四五六七八九十])(?P<ending>[月年])底"
     r"|(?:(?<=改到)|(?<=改在)|(?<=推迟到)|(?<=提前到)|(?<=定在)|(?<=约在)|(?<=安排在))"
     r"(?:周|星期|礼拜)(?P<fixed>[一二三四五六日天])"
     r"|(?:周|星期|礼拜)(?P<due>[一二三四五六日天])(?=之前|以前|前|截止)"
@@ -61,6 +63,15 @@ _CHINESE = re.compile(
 )
 
 
+# A bare “周日” is the coming one where an hour stands behind it, and nothing says that it recurs or
+# that it is over.
+_HAN_COMING = re.compile(
+    r"(?<![周期拜每一二三四五六日天\d月号）)到、])(?:周|星期|礼拜)(?P<coming>[一二三四五六日天])"
+    r"(?=(?:凌晨|早上|上午|中午|下午|傍晚|晚上|早|晚)?(?:\d{1,2}|[一二三四五六七八九十两]{1,2})(?:点|[:：]\d))"
+)
+_HAN_NOT_COMING = re.compile(
+    r"每|都|平时|一般|通常|固定|照旧|照常|以后|从|起|老是|总|[了过]|上周|昨|前天|周[一二三四五六日天].*周[一二三四五六日天]"
+)
 # A bare "Friday" is the coming one where a sentence looks ahead, and only ahead.
 _AHEAD = re.compile(
     r"\b(?:will|can|could|should|must|going to|gonna|need to|have to|wants?|let's|\w+'ll|due"
@@ -91,6 +102,8 @@ def with_dates(text: str, said_at: datetime) -> str:
     today = said_at.date()
     if _AHEAD.search(text) and not _BEHIND.search(text):
         text = _COMING.sub(_adding(_coming_day, today, " ({})"), text)
+    if not _HAN_NOT_COMING.search(text):
+        text = _HAN_COMING.sub(_adding(_han_coming_day, today, "（{}）"), text)
     text = _ENGLISH.sub(_adding(_english_date, today, " ({})"), text)
     return _CHINESE.sub(_adding(_chinese_date, today, "（{}）"), text)
 
@@ -112,6 +125,10 @@ def _coming_day(found: re.Match[str], today: date) -> str:
     return _iso(today, (WEEKDAYS.index(found["coming"].lower()) - today.weekday()) % 7)
 
 
+def _han_coming_day(found: re.Match[str], today: date) -> str:
+    return _iso(today, (_han_weekday(found["coming"]) - today.weekday()) % 7)
+
+
 def _english_date(found: re.Match[str], today: date) -> str | None:
     part = {name: value.lower() for name, value in found.groupdict().items() if value}
     if "day" in part:
@@ -122,6 +139,8 @@ def _english_date(found: re.Match[str], today: date) -> str | None:
         return _distance(today, -_number(part["amount"]), part["past"])
     if "future" in part:
         return _distance(today, _number(part["ahead"]), part["future"])
+    if "ending" in part:
+        return _distance(today, 0, part["ending"])
     step = _STEPS[part["step"]]
     if "weekday" in part:
         return _spoken_weekday(today, step, WEEKDAYS.index(part["weekday"]))
@@ -139,6 +158,8 @@ def _chinese_date(found: re.Match[str], today: date) -> str | None:
     if "month_step" in part:
         then = _months_later(today, _STEPS[part["month_step"]])
         return f"{then.year}年{then.month}月{part.get('month_end', '')}"
+    if "ending" in part:
+        return f"{today.year}年{today.month}月底" if part["ending"] == "月" else f"{today.year}年底"
     if day := part.get("due") or part.get("fixed"):
         return _iso(today, (_han_weekday(day) - today.weekday()) % 7)
     if "amount" in part:

@@ -40,6 +40,10 @@ SATURDAY = datetime(2026, 10, 10, 9, tzinfo=UTC)
         ("去年", "去年（2025年）"),
         ("下周", "下周（2026-10-12 那一周）"),
         ("周五之前", "周五（2026-10-09）之前"),
+        ("I leave at the end of the month", "I leave at the end of the month (October 2026)"),
+        ("月底走", "月底（2026年10月底）走"),
+        ("年底前搬", "年底（2026年底）前搬"),
+        ("周日早上六点集合", "周日（2026-10-11）早上六点集合"),
     ],
 )
 def test_adds_the_date(said: str, dated: str) -> None:
@@ -73,6 +77,14 @@ def test_gives_both_readings_where_there_are_two(said: str, dated: str) -> None:
         "三天之前天气很好".replace("三天之前", "之前"),
         "然后天黑了",
         "on Friday",
+        "the end of the road",
+        "每月底结算",
+        "11月底交",
+        "每周日早上六点集合",
+        "周二周四晚上七点排练",
+        "周日早上六点就到了",
+        "3 月 28 号周六下午两点",
+        "我周日早上六点起，都这样",
     ],
 )
 def test_leaves_alone_what_it_cannot_be_sure_of(said: str) -> None:
