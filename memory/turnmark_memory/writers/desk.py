@@ -15,8 +15,6 @@ from turnmark_memory.writers.sameness import gives_another_value, nearest, says_
 from turnmark_memory.writers.sentences import split_sentences
 from turnmark_memory.writers.telling import Told, joined
 
-# Neighbours of one turn make a paragraph up to here; more of them are better apart.
-_LONGEST_JOINED = 240
 _REPLACED = "newer turns say otherwise"
 
 
@@ -204,16 +202,11 @@ def _names_of(one: Said) -> tuple[str, ...]:
 
 
 def _together(last: _Draft, one: Said) -> Told | None:
-    """Returns the paragraph that the last draft and the next thing said make, if they make one."""
+    """Returns the paragraph of the last draft and what leans on it; facts end by themselves."""
     if last.label != one.turn.label or last.place.topic != one.place.topic:
         return None
-    next_to = one.number == last.last + 1
-    if not next_to or not (one.leans or last.place == one.place):
-        return None
-    both = joined(last.told, one.told)
-    if both is None or (not one.leans and len(both.words) > _LONGEST_JOINED):
-        return None
-    return both
+    is_next = one.number == last.last + 1
+    return joined(last.told, one.told) if is_next and one.leans else None
 
 
 def _normal(words: str) -> str:

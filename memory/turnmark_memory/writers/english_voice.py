@@ -115,7 +115,7 @@ def retold(text: str, speaker: Speaker) -> str | None:
     if not speaker.group_is_one and _IS_OURS.search(text):
         return None
     if not _FIRST.intersection(words):
-        return text if _is_sentence(text) else None
+        return text if is_whole(text) else None
     if words[0] not in _FIRST and not _begins_with_subject(text, words):
         return None
     try:
@@ -128,8 +128,8 @@ def retold(text: str, speaker: Speaker) -> str | None:
     return told[0].upper() + told[1:]
 
 
-def _is_sentence(text: str) -> bool:
-    """Returns whether `text` has a subject and a verb as far as a glance can tell."""
+def is_whole(text: str) -> bool:
+    """Returns whether `text` begins with its subject and a verb as far as a glance can tell."""
     if not _NOUN_PHRASE.match(text) or _NO_NOUN_START.match(text):
         return False
     first = text.split(" ", 1)
@@ -171,7 +171,7 @@ def _begins_with_subject(text: str, words: list[str]) -> bool:
         "not",
     }:
         return True
-    return bool(_NOUN_PHRASE.match(text)) and not _NO_NOUN_START.match(text) and _is_sentence(text)
+    return bool(_NOUN_PHRASE.match(text)) and not _NO_NOUN_START.match(text) and is_whole(text)
 
 
 def _low(token: str) -> str:

@@ -31,6 +31,8 @@ _LONGEST_ANSWER_WORDS = 7
 _LONGEST_HAN_ANSWER = 12
 _LONGEST_QUESTION = 160
 _SHORTEST_ANSWER = 6
+# So many words say something without a number or a name: "an upright, bit out of tune".
+_WORDS_THAT_SAY = 4
 
 _PLAIN_YES = re.compile(
     r"^(?:(?:yes|yep|exactly|correct|agreed|approved|confirmed|that's (?:right|correct))[\s,.!]*)+$"
@@ -53,6 +55,9 @@ _ASKS_WHAT = re.compile(
     r"|什么|哪|几|谁|多少|还是|怎么|吗",
     re.IGNORECASE,
 )
+_ASKS_BACK = re.compile(r"[吧呗][。.!！]*$")
+_OR = re.compile(r"\bor\b|还是|或", re.IGNORECASE)
+_VALUE = re.compile(r"\d|[一二三四五六七八九十百千万]|[A-Z][\w'’-]+ [A-Z]")
 _WORDS = re.compile(r"[A-Za-z0-9'’]+")
 _HAN = re.compile(r"[\u3400-\u9fff]")
 
@@ -120,7 +125,7 @@ def _agreed(turn: Evidence, yes: str, before: Sequence[Evidence]) -> Iterator[Ex
         if not found and other.role == "assistant" and _PLAIN_YES.search(yes):
             found = [
                 (one.place, one.text)
-                for one in statements_in(other.text, in_project=bool(other.project))
+                for one in statements_in(other.text)
                 if one.kind in {"decision", "plan"} or (one.kind == "fact" and not one.personal)
             ]
         for place, words in found[-_MOST_AGREED:]:
@@ -159,7 +164,7 @@ def _answer(turn: Evidence, sentences: Sequence[str], asked: Evidence) -> Exchan
         shared = (
             one
             for one in reversed(questions)
-            if words & set(map(str.casefold, _LONG_WORD.findall(one)))
+            if words & set(map(str.casefold, _LONG_WORD.findall(one))) and _leaves_a_choice(one)
         )
         question = next(shared, "")
     elif questions and is_question(questions[-1]) and _is_short(first):
@@ -174,7 +179,7 @@ def _answer(turn: Evidence, sentences: Sequence[str], asked: Evidence) -> Exchan
     cues = cues_of(said)
     if any(cue.search(said) for cue in (cues.small_talk, cues.hollow, cues.command, cues.question)):
         return None
-    if not chosen and len(said) < _SHORTEST_ANSWER:
+    if not chosen and not _says_what(said):
         return None
     return Exchange(
         act="answered",
@@ -185,6 +190,21 @@ def _answer(turn: Evidence, sentences: Sequence[str], asked: Evidence) -> Exchan
         chinese=is_chinese(first),
         kind="decision" if chosen else "fact",
     )
+
+
+def _leaves_a_choice(sentence: str) -> bool:
+    """Returns whether a sentence asks, proposes, or names more than one thing to take."""
+    if is_question(sentence) or _OR.search(sentence):
+        return True
+    return bool(cues_of(sentence).proposal.search(sentence))
+
+
+def _says_what(answer: str) -> bool:
+    """Returns whether an answer holds a number, a name, or words enough to say what was asked."""
+    if len(answer) < _SHORTEST_ANSWER or _ASKS_BACK.search(answer):
+        return False
+    words = len(_WORDS.findall(answer)) + len(_HAN.findall(answer)) / 2
+    return words >= _WORDS_THAT_SAY or _VALUE.search(answer) is not None
 
 
 def _speaks_of_self(sentence: str) -> bool:

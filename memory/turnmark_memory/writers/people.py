@@ -167,6 +167,11 @@ def _tag() -> Tag:
     return cast("Tag", rjieba.tag)  # pyright: ignore[reportUnknownMemberType, reportAttributeAccessIssue]
 
 
+def tagged(text: str) -> list[tuple[str, str]]:
+    """Returns the words of a Chinese text, each with its part of speech."""
+    return _tag()(text)
+
+
 def cut(text: str) -> list[str]:
     """Returns the words of a Chinese text."""
     return [word for word, _ in _tag()(text)]

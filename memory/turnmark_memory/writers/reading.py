@@ -8,10 +8,13 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from turnmark_memory.model import Batch, Evidence
+from turnmark_memory.writers import chinese_voice, english_voice
+from turnmark_memory.writers.chinese_voice import has_subject
 from turnmark_memory.writers.exchanges import Exchange, exchanges_of
 from turnmark_memory.writers.filing import Filing, Place
 from turnmark_memory.writers.listed import listed
 from turnmark_memory.writers.people import Mention, People, pronoun, relation_in
+from turnmark_memory.writers.sameness import terms_of
 from turnmark_memory.writers.sentences import is_chinese, split_sentences
 from turnmark_memory.writers.statements import Statement, cues_of, statements_in
 from turnmark_memory.writers.telling import Meant, Told, told, told_exchange
@@ -27,6 +30,8 @@ _LONGEST_HAN_RELATION = 6
 _INTRODUCES = re.compile(r"^(?:I['’]m|I am|My name is|我叫|我是)(?P<name>[^,，.。!！]+)[.。!！]*$")
 # Whoever only passes something on is not what it is about.
 _REPORTS = re.compile(r"(?: from [\w ]{1,20})? (?:says|said|told|mentioned)\b|说|告诉|提到")
+# A sentence of fewer words that say what it is about says it only beside another.
+_FEW_TERMS = 2
 # A sentence that begins so points at the one before it.
 _LEANING = listed("it this that these those they he she so because its")
 
@@ -53,6 +58,7 @@ def said_in(batch: Batch) -> Iterator[Said]:
     people = People(names, [turn.text for turn in batch.turns])
     met = [people.meet(turn.text, chinese=is_chinese(turn.text)) for turn in batch.turns]
     filing = Filing(batch, people)
+    groups = _groups(batch.turns)
     for number, turn in enumerate(batch.turns):
         answered = set[int]()
         for exchange in exchanges_of(batch.turns, number):
@@ -60,7 +66,16 @@ def said_in(batch: Batch) -> Iterator[Said]:
                 answered.add(0)
             yield _said_together(exchange, filing)
         if turn.role == "user":
-            yield from _said_by(batch.turns, number, met, people, filing, answered)
+            yield from _said_by(batch.turns, number, met, people, filing, answered, groups)
+
+
+def _groups(turns: Sequence[Evidence]) -> frozenset[str]:
+    """Returns the sessions in which more than one person speaks."""
+    speakers: dict[str, set[str]] = {}
+    for turn in turns:
+        if turn.speaker_name:
+            speakers.setdefault(turn.session, set()).add(turn.speaker_name)
+    return frozenset(session for session, names in speakers.items() if len(names) > 1)
 
 
 def _is_all_a_yes(turn: Evidence) -> bool:
@@ -101,10 +116,12 @@ def _said_by(
     people: People,
     filing: Filing,
     answered: set[int],
+    groups: frozenset[str],
 ) -> Iterator[Said]:
     turn = turns[number]
     last, named_in = _named_before(turns, number, met)
-    for one in statements_in(turn.text, in_project=bool(turn.project)):
+    in_group = turn.session in groups
+    for one in statements_in(turn.text, in_group=in_group):
         mentions = people.meet(one.text, chinese=one.chinese)
         meant = _meant(one, mentions, last)
         cites = (turn.label, named_in.label) if meant and named_in else (turn.label,)
@@ -188,10 +205,18 @@ def _subject(
 
 
 def _leans(one: Statement, meant: Meant | None) -> bool:
-    """Returns whether a statement points back at the sentence before it."""
+    """Returns whether a statement points back at the sentence before it, or has no subject."""
     words = one.text.casefold()
     if meant is not None and meant.start == 0:
         return False
+    if one.kind == "instruction":
+        return False
+    if len(terms_of(one.text).words) < _FEW_TERMS:
+        return True
     if one.chinese:
-        return words.startswith(("这", "那", "它", "他", "她", "所以", "因为", "但"))
-    return words.split(" ")[0].split("'")[0] in _LEANING
+        linked = words.startswith(("这", "那", "它", "他", "她", "所以", "因为", "但"))
+        return linked or not (chinese_voice.is_first_person(words) or has_subject(words))
+    linked = words.split(" ")[0].split("'")[0] in _LEANING
+    return linked or not (
+        english_voice.is_first_person(words) or english_voice.is_whole(one.text.split(",")[0])
+    )

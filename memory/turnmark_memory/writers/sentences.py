@@ -39,7 +39,7 @@ _LOG_LINE = re.compile(
     r"|(?:\w+\.)+\w*(?:Error|Exception|Warning)\b|<\w+ 0x|\s*(?:\d+ )?\|(?: |$)|FAILED |panicked"
     r" at "
     r"|\s*(?:test |running \d+ test)|thread '|panic: |goroutine \d|exit status|\t/"
-    r"|.*\b0x[0-9a-f]{4})"
+    r"|.*\b0x[0-9a-f]{4}|[├└│╰╭✕✗✖]|ERR_\w+|E[A-Z]{5,}\b|(?:FAIL|PASS) )"
 )
 # A line below a line of a log that goes on with it: "index out of bounds: the len is 0".
 _LOG_MORE = re.compile(r"^\s*[a-z][\w ]{2,40}: ")

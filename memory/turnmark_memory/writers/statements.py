@@ -9,6 +9,7 @@ standing instructions. Left out: questions, small talk, one-off commands.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -16,16 +17,14 @@ from turnmark_memory.writers.chinese import CHINESE
 from turnmark_memory.writers.chinese_voice import has_subject
 from turnmark_memory.writers.cues import Cues, Kind
 from turnmark_memory.writers.english import ENGLISH
+from turnmark_memory.writers.keeping import is_worth_keeping
 from turnmark_memory.writers.listed import listed
-from turnmark_memory.writers.sameness import terms_of
 from turnmark_memory.writers.sentences import is_chinese, split_sentences
+from turnmark_memory.writers.signs import Around, signs_of
 
 # A turn with more statements than this is a document, not something said: it stays a source, which
 # recall finds, and only its beginning becomes blocks.
 _MOST_STATEMENTS = 40
-
-# "I'll ask" plans nothing that anybody could look up; "I can do sound" says enough.
-_SLIGHT = 2
 
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _WORD = re.compile(r"[^\W_]+")
@@ -36,6 +35,14 @@ _TIMED = re.compile(
     r"今[天晚早日]|昨[天晚日]|前天|明[天早晚日]|后天|[上这本下]个?(?:周|星期|礼拜|月)|\d\s?[号日点]"
 )
 _LOWER = re.compile(r"[a-z]+(?=[ ,'’]|$)")
+# A last clause that asks without a mark; "who", "which" and "where" may only go on.
+_ASKS_ON = re.compile(
+    r"^(?:what|how|why|(?:can|could|do|does|did|is|are|should|shall|will|would)"
+    r" (?:you|i|we|it|they|he|she|there|any\w+|some\w+))\b",
+    re.IGNORECASE,
+)
+# What a program printed, wherever it stands.
+_REPORT = re.compile(r"\w(?:Error|Exception): \w")
 # What leads up to a question is no reason for anything once the question is gone.
 _REASON = re.compile(r"^(?:since|as|because)\s+", re.IGNORECASE)
 _ASIDE = re.compile(
@@ -44,12 +51,6 @@ _ASIDE = re.compile(
     re.IGNORECASE,
 )
 _CALLED = re.compile(r",\s+[A-Z][a-z]+\s*(?=[!.?…]*$)|^[A-Z][a-z]+,\s+")
-_POINTS_BACK = re.compile(
-    r"^(?:it|that|this(?! (?:repo|project|app|service|tool|site|package)\b)|they|those|these"
-    r"|there)\b"
-    r"|^(?:它|[这那](?!个?(?:仓库|项目|系统|服务|程序|工具|网站|应用)))",
-    re.IGNORECASE,
-)
 # How somebody wants to be spoken to is theirs, wherever they work.
 _MANNERS = re.compile(
     r"\b(?:answers?|reply|replies|respond|call me|talk|speak|explain|tone|emojis?|apologi\w+"
@@ -71,6 +72,15 @@ _BEGINNINGS = listed(
 )
 
 
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sentence states, before it is known whether that is worth keeping."""
+
+    sentence: str
+    text: str
+    place: int
+    signs: dict[str, float]
+
+
 class Statement(msgspec.Struct, frozen=True, kw_only=True):
     """What a sentence says, without what it begins with; `place` is its number in the turn.
 
@@ -88,17 +98,42 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
     private: bool = False
 
 
-def statements_in(text: str, *, in_project: bool = False) -> list[Statement]:
-    """Returns the statements of a turn in order, at most 40; in a project things count too."""
+def statements_in(text: str, *, in_group: bool = False) -> list[Statement]:
+    """Returns the statements of a turn that are worth keeping, in order, at most 40."""
     found: list[Statement] = []
-    before = ""
-    for place, sentence in enumerate(split_sentences(text)):
-        said_before = bool(found) and found[-1].place == place - 1
-        one = _statement(sentence, place, in_project=in_project, said_before=said_before)
-        if one is not None:
-            found.append(_of_same(one, before))
-        before = sentence
+    sentences = split_sentences(text)
+    for one in candidates_in(text, in_group=in_group, cut=sentences):
+        if is_worth_keeping(one.signs):
+            before = sentences[one.place - 1] if one.place else ""
+            found.append(_of_same(_statement(one), before))
     return found[:_MOST_STATEMENTS]
+
+
+def candidates_in(
+    text: str, *, in_group: bool = False, cut: Sequence[str] | None = None
+) -> Iterator[Candidate]:
+    """Yields what of a turn's sentences states anything, with the signs that it is worth keeping.
+
+    `cut` are the turn's sentences, where they are known.
+    """
+    sentences = split_sentences(text) if cut is None else cut
+    around = Around(length=sum(map(len, sentences)), in_group=in_group)
+    for place, sentence in enumerate(sentences):
+        cues = cues_of(sentence)
+        if words := _stated(_TAG.sub("", sentence), cues):
+            signs = signs_of(words, sentence, cues, place, around)
+            yield Candidate(sentence=sentence, text=words, place=place, signs=signs)
+
+
+def _stated(sentence: str, cues: Cues) -> str:
+    """Returns what a sentence states, without what it opens and ends with, or ""."""
+    if cues.small_talk.search(_CALLED.sub("", sentence)) or _REPORT.search(sentence):
+        return ""
+    text = said_something(sentence)
+    if not text or cues.small_talk.search(_CALLED.sub("", text)):
+        return ""
+    text = _without_chatter(text, cues) if cues is CHINESE else _before_question(text, cues)
+    return "" if _is_too_short(text, cues) else text
 
 
 def _of_same(one: Statement, before: str) -> Statement:
@@ -133,33 +168,20 @@ def _recased(words: str) -> str:
     return words
 
 
-def _statement(
-    sentence: str, place: int, *, in_project: bool, said_before: bool
-) -> Statement | None:
-    cues = cues_of(sentence)
-    sentence = _TAG.sub("", sentence)
-    if cues.small_talk.search(_CALLED.sub("", sentence)):
-        return None
-    text = said_something(sentence)
-    if not text or cues.small_talk.search(_CALLED.sub("", text)):
-        return None
-    text = _without_chatter(text, cues) if cues is CHINESE else _before_question(text, cues)
-    if not text or _is_too_short(text, cues):
-        return None
-    kind = _kind_of(text, sentence, cues, in_project=in_project)
-    if kind is None or (
-        _POINTS_BACK.search(text) and not said_before and not _holds_more(text, cues)
-    ):
-        return None
+def _statement(one: Candidate) -> Statement:
+    cues = cues_of(one.sentence)
+    kind = _kind_of(one.text, cues)
     return Statement(
-        text=text,
+        text=one.text,
         kind=kind,
         chinese=cues is CHINESE,
-        place=place,
-        personal=_is_personal(text, kind, cues),
-        changes=bool(cues.change.search(sentence) or cues.correction.search(sentence)),
-        restates=bool(cues.restating.search(sentence) or _repeats_by_agreeing(sentence, cues)),
-        private=_is_private(text, kind, cues),
+        place=one.place,
+        personal=_is_personal(one.text, kind, cues),
+        changes=bool(cues.change.search(one.sentence) or cues.correction.search(one.sentence)),
+        restates=bool(
+            cues.restating.search(one.sentence) or _repeats_by_agreeing(one.sentence, cues)
+        ),
+        private=_is_private(one.text, kind, cues),
     )
 
 
@@ -174,10 +196,10 @@ def _is_too_short(sentence: str, cues: Cues, times: int = 1) -> bool:
 
 def _before_question(sentence: str, cues: Cues) -> str:
     """Returns the statement that leads up to a question ("I moved to Porto, where …?"), or ""."""
-    if not cues.question.search(sentence):
-        return sentence
     last = _LAST_CLAUSE.search(sentence)
     clause = sentence[: last.start()].strip() if last else ""
+    if not cues.question.search(sentence):
+        return clause if last and _ASKS_ON.search(sentence[last.end() :].lstrip()) else sentence
     if not cues.strong.search(clause):
         return ""
     return _recased(_REASON.sub("", clause))
@@ -207,52 +229,11 @@ def _is_chatter(clause: str, cues: Cues) -> bool:
     return bool(cues.command.search(clause) or cues.hollow.search(clause))
 
 
-def _holds_more(text: str, cues: Cues) -> bool:
-    """Returns whether a statement about "it" or "them" says enough to be kept without them."""
-    return bool(
-        cues.anchor.search(text[4:]) or cues.decision.search(text) or cues.plan.search(text)
-    )
-
-
-def _kind_of(text: str, sentence: str, cues: Cues, *, in_project: bool) -> Kind | None:
-    """Returns what kind of statement `text` makes, None if it makes none; the order matters."""
+def _kind_of(text: str, cues: Cues) -> Kind:
     if cues.standing.search(text):
         decided = cues.decision.search(text) and cues.shared.search(text)
         return "decision" if decided else "instruction"
-    if cues.correction.search(sentence) and cues.anchor.search(text):
-        return _content_kind(text, cues)
-    if cues.remember.search(sentence):
-        return _content_kind(text, cues)
-    if cues.passing.search(sentence):
-        return None
-    if cues.decision.search(text) and not cues.hollow.search(text):
-        return "decision"
-    if in_project and cues.reason.search(text) and not cues.hollow.search(text):
-        return "decision"
-    if cues.command.search(text) or cues.hollow.search(text) or _is_reaction(text, cues):
-        return None
-    if in_project and cues.symptom.search(text):
-        return None
-    named = _CALLED.sub("", text)
-    anchored = cues.anchor.search(named) or (cues is CHINESE and cues.change.search(text))
-    if cues.preference.search(text):
-        return _content_kind(text, cues)
-    if any(cue.search(text) for cue in (cues.plan, cues.who, cues.personal)):
-        return _content_kind(text, cues) if anchored or not _is_slight(text) else None
-    is_about = anchored or (in_project and cues.thing.search(text))
-    return "fact" if is_about else None
-
-
-def _is_slight(text: str) -> bool:
-    """Returns whether a sentence has hardly a word that says what it is about."""
-    return len(terms_of(text).words) < (1 if is_chinese(text) else _SLIGHT)
-
-
-def _is_reaction(text: str, cues: Cues) -> bool:
-    """Returns whether a sentence speaks of whom it is said to, and of the speaker nothing."""
-    if not cues.addressed.search(text):
-        return False
-    return not (cues.personal.search(text) and (cues.plan.search(text) or cues.anchor.search(text)))
+    return _content_kind(text, cues)
 
 
 def _content_kind(text: str, cues: Cues) -> Kind:

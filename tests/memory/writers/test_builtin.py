@@ -89,12 +89,16 @@ async def test_gives_nothing_for_small_talk() -> None:
     assert answer == Nothing(reason="no turn states anything worth keeping")
 
 
-async def test_merges_what_belongs_together() -> None:
-    """A sentence that points back, or a fragment, stays with the one before it."""
+async def test_keeps_facts_apart_but_for_what_leans_on_another() -> None:
+    """A sentence that points back, or has no subject, stays with the one before it."""
     (add,) = adds_of(batch(turn("I have a dog called Miso. It's 3 years old. Can you hear me?")))
     assert add.text == 'Robin: "I have a dog called Miso. It\'s 3 years old."'
     told = texts_of(turn("I live in Oslo. I grew up in Bergen."))
-    assert told == ["Robin lives in Oslo. Robin grew up in Bergen."]
+    assert told == ["Robin lives in Oslo.", "Robin grew up in Bergen."]
+    assert texts_of(turn("我住在西湖区。在一所小学教三年级数学。我养了一只猫。")) == [
+        "Robin：“我住在西湖区。在一所小学教三年级数学。”",
+        "Robin养了一只猫。",
+    ]
 
 
 async def test_keeps_a_block_within_a_paragraph() -> None:
@@ -124,7 +128,8 @@ async def test_says_the_same_words_once() -> None:
 
 async def test_keeps_the_same_words_of_two_people_apart() -> None:
     """Who spoke is part of what was said."""
-    adds = adds_of(batch(turn("I prefer tea."), turn("I prefer tea.", 2, speaker_name="Dana")))
+    words = "I live in Oslo and prefer tea."
+    adds = adds_of(batch(turn(words), turn(words, 2, speaker_name="Dana")))
     assert [add.topic for add in adds] == ["people/robin", "people/dana"]
 
 

@@ -43,14 +43,14 @@ def test_files_what_a_group_decides_under_what_it_talks_about() -> None:
         "Ines: I can't do the 19th, Priya.",
         "A: Noted: the concert is on December 12.",
     )
-    assert topics == ["subjects/concert", "people/ines"]
+    assert topics == ["subjects/concert", "subjects/concert", "people/ines"]
 
 
 def test_files_a_chinese_group_too() -> None:
     """The noun that most turns hold is what they talk about."""
     topics = topics_of(
         "阿杰: 周末露营的地方定天目湖",
-        "小雨: 露营我带天幕和灯",
+        "小雨: 露营我带天幕和三盏灯，再带两把椅子",
         "A: 好的，露营地点定为天目湖。",
         "陈姐: 天目湖开车一个半小时",
     )

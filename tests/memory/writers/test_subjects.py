@@ -41,7 +41,7 @@ def test_a_group_has_the_page_that_its_title_names(
 
 def test_a_title_is_no_subject_of_one_person_or_of_a_project() -> None:
     """An agent names a session for its task: the person and the project are what it is about."""
-    alone = called("Moving house", "Rosa: The deposit is 200 euros.", "A: Noted.")
+    alone = called("Moving house", "Rosa: The deposit for the van is 200 euros.", "A: Noted.")
     assert topics_of(alone) == {"people/rosa"}
     mine = tuple(msgspec.structs.replace(one, project="/x/kiosk") for one in called("Hall", *HALL))
     assert topics_of(mine) == {"projects/kiosk"}
@@ -117,7 +117,7 @@ def test_another_matter_that_is_named_once_stays_out_of_it() -> None:
             ("Ana: we have 3 stalls now", "Ben: ok", "Cyn: the council wants 40 pounds"),
             "street-fair",
         ),
-        (("阿杰: 帐篷一共三顶", "小雨: 好", "陈姐: 营地要 120 元"), "露营"),
+        (("阿杰: 帐篷一共借了三顶，够九个人", "小雨: 好", "陈姐: 营地一晚 120 元，付过了"), "露营"),
     ],
 )
 def test_goes_on_where_it_stood_before(lines: tuple[str, ...], usual: str) -> None:
@@ -128,7 +128,7 @@ def test_goes_on_where_it_stood_before(lines: tuple[str, ...], usual: str) -> No
 
 def test_a_family_calls_people_by_what_they_are() -> None:
     """Grandma has a page of her own where several people speak of her."""
-    lines = ("秀兰: 奶奶血压 142", "建国: 好的", "慧慧: 收到")
+    lines = ("秀兰: 奶奶早上血压 142，有点高", "建国: 好的", "慧慧: 收到")
     assert topics_of(talk(*lines)) == {"people/奶奶"}
     lines = ("Ana: Grandma takes 5 mg of amlodipine now", "Ben: ok", "Cyn: good")
     assert topics_of(talk(*lines)) == {"people/grandma"}
