@@ -154,6 +154,14 @@ class Recall:
     async def recall(self, request: RecallRequest) -> RecallAnswer:
         """Returns at most `k` hits; none rather than something unrelated. Can be cancelled.
 
+        Raises as `hits`.
+        """
+        hits = await self.hits(request)
+        return await self._in_thread(lambda: _within(hits, request, self._count_tokens))
+
+    async def hits(self, request: RecallRequest) -> list[Hit]:
+        """Returns the hits without a look at how long they are: the budget is the reader's.
+
         Raises:
             Unavailable: if `mode` needs a model that is not set up, or the index can't be read.
             Refused: if `since` or `until` is no time.
@@ -167,8 +175,7 @@ class Recall:
         ranking = await self._selected(request)
         if ranking is None:
             ranking = await self._ranked(request)
-        hits = await self._hits(ranking, request)
-        return await self._in_thread(lambda: _within(hits, request, self._count_tokens))
+        return await self._hits(ranking, request)
 
     async def _ranked(self, request: RecallRequest) -> _Ranking:
         """Returns the candidates above the floor, best first, by words, meaning or both."""

@@ -137,3 +137,26 @@ async def test_the_context_answers_the_query_and_only_that(tmp_path: Path) -> No
     assert "Dana moved to Porto." in asked.text
     assert alone == blank == unrelated == pack(CORE, [], 9_999, count)
     index.close()
+
+
+@pytest.mark.anyio
+async def test_a_core_is_counted_once_while_it_stays_the_same(tmp_path: Path) -> None:
+    """Each context counts what it gives as a whole; paragraphs only when the core changed."""
+    counted: list[str] = []
+
+    def counting(text: str) -> int:
+        counted.append(text)
+        return len(text)
+
+    index = Index.open(tmp_path / "index.db")
+    core = [CORE]
+    context = Context(Recall(index, Told(), count), lambda: core[0], counting)
+    with anyio.fail_after(GIVE_UP_SECONDS):
+        first = await context.context(ContextRequest())
+        assert await context.context(ContextRequest(core=False)) == pack("", [], 9_999, count)
+        assert await context.context(ContextRequest()) == first
+        assert sum("上海" in text and OPEN not in text for text in counted) == 1
+        core[0] = CORE.replace("上海", "青岛")
+        changed = await context.context(ContextRequest())
+    assert changed == pack(core[0], [], 9_999, count) != first
+    index.close()
