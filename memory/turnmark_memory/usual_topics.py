@@ -23,8 +23,8 @@ def usual_topics(
 ) -> tuple[str, ...]:
     """Returns the subjects that hold what these sessions said before, the largest first.
 
-    Where they said nothing yet: those that hold words of most of those who speak here. What was
-    said in `kept_in` counts for nothing.
+    Where they said nothing yet: those that hold words of people who speak here and hardly of
+    others. What was said in `kept_in` counts for nothing.
     """
     sessions = dict.fromkeys(turn.session for turn in turns)
     said = [row for one in sessions for row in index.filed(_OF_SESSION, one)]
@@ -41,12 +41,14 @@ def usual_topics(
     heard: defaultdict[str, set[str]] = defaultdict(set)
     for row in rows:
         heard[row.topic].add(row.speaker or "")
-    ours = {
-        topic
-        for topic, those in heard.items()
-        if len(those & speakers) >= _A_GROUP and 2 * len(those & speakers) >= len(those)
-    }
+    ours = {topic for topic, those in heard.items() if _are_ours(those, speakers)}
     return _largest(row for row in rows if row.topic in ours)
+
+
+def _are_ours(those: set[str], speakers: set[str]) -> bool:
+    """Returns whether all whose words stand there speak here, or several who are most of them."""
+    here = len(those & speakers)
+    return here == len(those) or (here >= _A_GROUP and 2 * here >= len(those))
 
 
 def _subjects(rows: Iterable[FiledRow], kept_in: Collection[str]) -> list[FiledRow]:

@@ -43,12 +43,16 @@ async def test_a_session_goes_on_with_its_own_pages() -> None:
 
 
 async def test_people_who_talked_before_go_on_in_a_new_session() -> None:
-    """Two of them at least, and most of those whose words stand there."""
+    """Where most of those whose words stand speak here, two of them at least, or all of them."""
     async with at_work(scribe := Scribe(filed)) as work:
         await say(work, "one", by("ana", "合唱团 a", "1"), by("ben", "合唱团 b", "2"))
         await say(work, "two", by("ana", "x", "3"), by("ben", "y", "4"), by("dan", "z", "5"))
         await say(work, "three", by("ana", "x", "6"), by("cyn", "y", "7"))
-        assert [batch.usual for batch in scribe.batches] == [(), ("subjects/合唱团",), ()]
+        await say(work, "four", by("eve", "x", "8"), by("fay", "y", "9"))
+        assert [batch.usual for batch in scribe.batches] == [
+            *((), ("subjects/合唱团",)),
+            *(("subjects/x",), ()),
+        ]
 
 
 async def test_what_was_forgotten_is_no_page() -> None:

@@ -7,7 +7,7 @@ and several turns name, then the noun that it is about (`themes.py`).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -21,8 +21,23 @@ from turnmark_memory.writers.titles import matter_of
 _SUBJECTS = "subjects/"
 # A page that several turns name is what they talk about.
 _RECURRING = 2
-
+# So many pages of its own a group goes on with, the largest first.
+_MOST_PAGES = 3
 _HAN = re.compile(r"[\u3400-\u9fff]")
+
+
+# A page of others is meant only where its name is hardly an everyday word.
+_SPECIFIC_WORDS, _SPECIFIC_HAN = 2, 3
+
+
+class _Page(msgspec.Struct, frozen=True):
+    """A page of a conversation; without a theme all that is said there stands on it."""
+
+    topic: str
+    theme: Theme | None
+
+    def is_about(self, text: str) -> bool:
+        return self.theme is None or touches(self.theme, text)
 
 
 class Subjects:
@@ -37,66 +52,77 @@ class Subjects:
             for topic in dict.fromkeys((*(topic for topic, _ in batch.topics), *shown))
             if topic.startswith(_SUBJECTS)
         ]
-        self._found: dict[tuple[str, str], _Subject | None] = {}
+        self._talks: dict[tuple[str, str], list[Evidence]] = {}
+        for turn in batch.turns:
+            self._talks.setdefault((turn.namespace, turn.session), []).append(turn)
+        self._speakers = {key: _speakers(turns) for key, turns in self._talks.items()}
+        self._found: dict[tuple[str, str], tuple[_Page, ...]] = {}
 
     def of(self, turn: Evidence, text: str) -> str | None:
         """Returns the topic of what `turn` says with `text` in a group, None where there is none.
 
-        A page of memory that `text` names comes before the conversation's own.
+        A page that `text` names comes first, then what its words or those of the turn touch, then
+        the page that fills the conversation.
         """
         key = (turn.namespace, turn.session)
         if key not in self._found:
-            mine = [one for one in self._batch.turns if (one.namespace, one.session) == key]
-            self._found[key] = self._subject(mine)
-        subject = self._found[key]
-        if subject is None:
+            self._found[key] = tuple(self._pages(self._talks[key], self._speakers[key]))
+        pages = self._found[key]
+        if not pages:
             return None
-        if known := self._named_in(text):
-            return known
-        theme = subject.theme
-        if theme is None or touches(theme, text) or touches(theme, turn.text):
-            return subject.topic
-        return subject.topic if theme.fills and not names_another(text) else None
+        if named := self._named_in(text, pages):
+            return named
+        about = (page for words in (text, turn.text) for page in pages if page.is_about(words))
+        if page := next(about, None):
+            return page.topic
+        filling = (page.topic for page in pages if page.theme and page.theme.fills)
+        return None if names_another(text) else next(filling, None)
 
     def is_group(self, turn: Evidence) -> bool:
         """Returns whether several people speak in the conversation of `turn`."""
-        return len(self._speakers(turn)) > 1
+        return len(self._speakers[turn.namespace, turn.session]) > 1
 
-    def _speakers(self, turn: Evidence) -> set[str | None]:
-        return {
-            one.speaker_id or one.speaker_name
-            for one in self._batch.turns
-            if one.role == "user" and (one.namespace, one.session) == (turn.namespace, turn.session)
-        }
-
-    def _named_in(self, text: str) -> str | None:
-        """Returns the longest subject of memory that `text` names."""
+    def _named_in(self, text: str, pages: Sequence[_Page]) -> str | None:
+        """Returns the longest subject of memory that `text` names, of theirs or unmistakable."""
         words = f"-{slug_of(text, longest=len(text) * 2 + 1)}-"
-        named = [topic for topic in self._known if _is_named(topic, words)]
+        ours = {page.topic for page in pages}.union(self._batch.usual)
+        named = [
+            topic
+            for topic in self._known
+            if (topic in ours or _is_specific(topic)) and _is_named(topic, words)
+        ]
         return max(named, key=len, default=None)
 
-    def _subject(self, turns: Sequence[Evidence]) -> _Subject | None:
-        speakers = self._speakers(turns[0])
-        helped = any(one.role == "assistant" for one in turns)
+    def _pages(self, turns: Sequence[Evidence], speakers: frozenset[str | None]) -> Iterator[_Page]:
         if len(speakers - {None}) > 1 and (called := self._called(turns)):
-            return _Subject(called, None)
+            yield _Page(called, None)
+            return
+        helped = any(one.role == "assistant" for one in turns)
         if len(speakers) <= (1 if helped else 2):
-            return None
-        if self._batch.usual:
-            return _of_memory(self._batch.usual[0], turns)
+            return
+        usual = [_of_memory(topic, turns) for topic in self._batch.usual[:_MOST_PAGES]]
+        yield from usual
+        if any(page.is_about(turn.text) for page in usual for turn in turns):
+            return
+        if not usual and (known := self._talked_of(turns)):
+            yield _of_memory(known, turns)
+            return
+        theme = theme_of(turns, self._people)
+        # A part of a conversation begins no page: it would have one paragraph.
+        if theme and (theme.opens or theme.fills) and (slug := slug_of(theme.name)):
+            yield _Page(self._known_as(slug), theme)
+
+    def _talked_of(self, turns: Sequence[Evidence]) -> str | None:
+        """Returns the subject of memory that the turns name most, and more than once."""
         text = "\n".join(turn.text for turn in turns)
         words = f"-{slug_of(text, longest=len(text) * 2 + 1)}-"
         counts = {topic: words.count(topic.removeprefix(_SUBJECTS)) for topic in self._known}
-        best = max(counts, key=lambda topic: counts[topic], default=None)
-        if best is not None and counts[best] >= _RECURRING and _is_named(best, words):
-            return _of_memory(best, turns)
-        theme = theme_of(turns, self._people)
-        if theme is None or not slug_of(theme.name):
-            return None
-        return _Subject(f"{_SUBJECTS}{slug_of(theme.name)}", theme)
+        best = max(counts, key=lambda topic: counts[topic], default="")
+        is_theirs = counts.get(best, 0) >= _RECURRING and _is_named(best, words)
+        return best if is_theirs else None
 
     def _called(self, turns: Sequence[Evidence]) -> str | None:
-        """Returns the topic that the title names; one of memory, where they share their words."""
+        """Returns the topic that the title names."""
         slug = slug_of(
             matter_of(
                 turns[0].title,
@@ -105,25 +131,29 @@ class Subjects:
                 chinese=is_chinese("\n".join(turn.text for turn in turns)),
             )
         )
-        if not slug:
-            return None
+        return self._known_as(slug) if slug else None
+
+    def _known_as(self, slug: str) -> str:
+        """Returns the topic of that name, or one of theirs that shares its words."""
         topic = f"{_SUBJECTS}{slug}"
-        known = (*self._batch.usual, *self._known)
-        if topic in known:
+        if topic in self._known:
             return topic
-        return next((one for one in known if _is_same(one.removeprefix(_SUBJECTS), slug)), topic)
+        usual = self._batch.usual
+        return next((one for one in usual if _is_same(one.removeprefix(_SUBJECTS), slug)), topic)
 
 
-class _Subject(msgspec.Struct, frozen=True):
-    """The page of a conversation; without a theme all that it says stands there."""
-
-    topic: str
-    theme: Theme | None
+def _speakers(turns: Iterable[Evidence]) -> frozenset[str | None]:
+    return frozenset(one.speaker_id or one.speaker_name for one in turns if one.role == "user")
 
 
-def _of_memory(topic: str, turns: Sequence[Evidence]) -> _Subject:
+def _of_memory(topic: str, turns: Sequence[Evidence]) -> _Page:
     name = topic.removeprefix(_SUBJECTS).replace("-", " ")
-    return _Subject(topic, theme_called(name, turns))
+    return _Page(topic, theme_called(name, turns))
+
+
+def _is_specific(topic: str) -> bool:
+    slug = topic.removeprefix(_SUBJECTS)
+    return len(slug.split("-")) >= _SPECIFIC_WORDS or len(_HAN.findall(slug)) >= _SPECIFIC_HAN
 
 
 def _is_same(one: str, other: str) -> bool:

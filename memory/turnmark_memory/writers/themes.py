@@ -31,6 +31,8 @@ _LEAST_TOUCHED, _LEAST_TOUCHED_AFTER_OPENING = 3, 1
 _LEAST_TURNS, _LEAST_PEOPLE = 4, 3
 # A theme fills a conversation where so many of its turns hold it: at least, and of all.
 _FILLS_TURNS, _FILLS_SHARE = 3, 0.15
+# English words that begin alike are of one stem.
+_STEM = 5
 
 _PHRASE = re.compile(r"\b(?:[Tt]he|[Oo]ur|[Tt]his|[Nn]ext) ((?:[a-zà-ÿ-]{3,} )?[a-zà-ÿ-]{3,})\b")
 _SMALL = re.compile(r"\b[a-zà-ÿ][a-zà-ÿ-]+\b")
@@ -63,11 +65,15 @@ _NO_HAN_NOUN = listed(
 
 
 class Theme(msgspec.Struct, frozen=True, kw_only=True):
-    """What a conversation is about; `words` name it or go with it; it `fills` it or is a part."""
+    """What a conversation is about; `words` name it or go with it.
+
+    It `opens` the conversation, or `fills` it, or is only a part of it.
+    """
 
     name: str
     words: frozenset[str]
     fills: bool
+    opens: bool = False
 
 
 class _Found(msgspec.Struct):
@@ -114,8 +120,15 @@ def theme_of(turns: Sequence[Evidence], people: People) -> Theme | None:
         return _noun(said, texts, people, chinese=chinese)
     one = found[best]
     word = max(one.words, key=lambda word: one.words[word])  # of equals the first
-    name = (best if len(word) == 1 else word) if chinese else _with_word_before(word, texts)
-    return Theme(name=name, words=frozenset({*one.words, *one.with_it}), fills=one.fills(said))
+    # Of "climber" and “骑” the matter is climbing and 骑行.
+    plain = best if best[:_STEM] == word[:_STEM] or len(word) == 1 else word
+    name = (best if len(word) == 1 else word) if chinese else _with_word_before(plain, texts)
+    return Theme(
+        name=name,
+        words=frozenset({*one.words, *one.with_it}),
+        fills=one.fills(said),
+        opens=one.named[0] < _OPENING,
+    )
 
 
 def theme_called(name: str, turns: Sequence[Evidence]) -> Theme:

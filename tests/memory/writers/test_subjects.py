@@ -48,11 +48,11 @@ def test_a_title_is_no_subject_of_one_person_or_of_a_project() -> None:
 
 
 def test_a_title_that_memory_knows_in_part_keeps_its_page() -> None:
-    """A group that is renamed, or named later, goes on where it was."""
-    known = (("subjects/winter-concert", "winter concert"),)
-    assert topics_of(called("Winter concert 2026", *HALL), topics=known) == {
-        "subjects/winter-concert"
-    }
+    """A group that is renamed, or named later, goes on where it was; others' page is not taken."""
+    known, again = (("subjects/winter-concert", "winter concert"),), "Winter concert 2026"
+    assert topics_of(called(again, *HALL), topics=known) == {"subjects/winter-concert-2026"}
+    usual = ("subjects/winter-concert",)
+    assert topics_of(called(again, *HALL), topics=known, usual=usual) == set(usual)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +124,24 @@ def test_goes_on_where_it_stood_before(lines: tuple[str, ...], usual: str) -> No
     """What goes with the page that memory has of these people is put there."""
     found = topics_of(talk(*lines), usual=(f"subjects/{usual}",))
     assert f"subjects/{usual}" in found
+
+
+def test_does_not_take_the_page_of_others_for_an_everyday_word() -> None:
+    """The hall of somebody else's page is hardly this hall; a name of two words is plain."""
+    known = (("subjects/hall", "hall"), ("subjects/easter-trip", "easter trip"))
+    turns = called("Winter concert", *HALL, "Ana: The Easter trip costs 90 euros for everybody.")
+    assert topics_of(turns, topics=known) == {"subjects/winter-concert", "subjects/easter-trip"}
+
+
+def test_begins_no_page_for_a_part_of_a_conversation() -> None:
+    """What comes up late and seldom has no page; its statements stay with who spoke."""
+    others = [f"{who}: we need 3 chairs more in room {n}" for n, who in enumerate("ABCDEFGHIJ" * 3)]
+    lines = (
+        *(line.replace(":", "na:", 1) for line in others),
+        "Ana: the picnic costs 30 pounds",
+        "Bna: the picnic is on 13 June",
+    )
+    assert not any(topic.startswith("subjects/") for topic in topics_of(talk(*lines)))
 
 
 def test_a_family_calls_people_by_what_they_are() -> None:
