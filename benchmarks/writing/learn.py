@@ -24,6 +24,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from turnmark_memory.writers.keeping import is_bare_order
 from turnmark_memory.writers.signs import SIGNS
 from turnmark_memory.writers.statements import candidates_in
 from writing.judging import letters
@@ -83,6 +84,8 @@ def _of_turn(
     turn: Turn, quotes: Sequence[str], may: Sequence[str], accepts: bool, *, in_group: bool
 ) -> Iterator[Example]:
     for one in candidates_in(turn.text, in_group=in_group):
+        if is_bare_order(one.signs):
+            continue
         said = letters(one.sentence)
         keep = _shares(said, quotes)
         if not keep and (_shares(said, may) or (accepts and one.place == 0)):
@@ -104,6 +107,8 @@ def sayings() -> Iterator[Example]:
     for keep, text in (*((True, one) for one in PLAIN), *((False, one) for one in CHATTER)):
         for in_group in (False, True):
             for one in candidates_in(text, in_group=in_group):
+                if is_bare_order(one.signs):
+                    continue
                 values = tuple(one.signs[name] for name in SIGNS)
                 yield Example(conversation="", text=one.text, values=values, keep=keep)
 

@@ -25,7 +25,7 @@ _ORDERS = (
     r"|leave|let|let's|lint|list|look|make|merge|move|open|order|paste|pick|plan|print|pull|push"
     r"|put|read|rebase|refactor|remind|remove|rename|repeat|replace|retry|revert|review|rewrite"
     r"|run|save|say|search|see|send|set|show|skip|split|start|stop|suggest|summari[sz]e|take"
-    r"|tell|test|think|translate|try|turn|undo|update|use|verify|wait|write|can|could|would"
+    r"|tell|test|think|translate|try|turn|undo|update|use|verify|wait|write"
 )
 
 SIGNS: Final = {
@@ -79,6 +79,11 @@ SIGNS: Final = {
         r"|shall)\b",
         re.IGNORECASE,
     ),
-    "orders": re.compile(rf"^(?:please )?(?:{_ORDERS})\b", re.IGNORECASE),
+    "orders": re.compile(
+        r"^(?:please |now |then |first |just |go ahead and |(?:can|could|would) you )*"
+        rf"(?:{_ORDERS})\b"
+        r"(?!['’-]| (?:is|are|was|were|has|have|will)\b)|^i (?:want|need|would like) (?:you|an?)\b",
+        re.IGNORECASE,
+    ),
     "goes_on": re.compile(r"^(?:and|but|so|because|or|then|also|plus|though)\b", re.IGNORECASE),
 }

@@ -9,7 +9,6 @@ import msgspec
 
 from turnmark_memory.model import Batch, Evidence
 from turnmark_memory.writers import chinese_voice, english_voice
-from turnmark_memory.writers.chinese_voice import has_subject
 from turnmark_memory.writers.exchanges import Exchange, exchanges_of
 from turnmark_memory.writers.filing import Filing, Place
 from turnmark_memory.writers.listed import listed
@@ -31,7 +30,7 @@ _INTRODUCES = re.compile(r"^(?:I['’]m|I am|My name is|我叫|我是)(?P<name>[
 # Whoever only passes something on is not what it is about.
 _REPORTS = re.compile(r"(?: from [\w ]{1,20})? (?:says|said|told|mentioned)\b|说|告诉|提到")
 # A sentence of fewer words that say what it is about says it only beside another.
-_FEW_TERMS = 2
+_FEW_TERMS = 3
 # A sentence that begins so points at the one before it.
 _LEANING = listed("it this that these those they he she so because its")
 
@@ -205,18 +204,25 @@ def _subject(
 
 
 def _leans(one: Statement, meant: Meant | None) -> bool:
-    """Returns whether a statement points back at the sentence before it, or has no subject."""
+    """Returns whether a statement says what it says only beside the sentence before it.
+
+    It points back, it has no subject, or hardly a word tells what it is about.
+    """
     words = one.text.casefold()
-    if meant is not None and meant.start == 0:
+    if (meant is not None and meant.start == 0) or one.kind == "instruction":
         return False
-    if one.kind == "instruction":
-        return False
-    if len(terms_of(one.text).words) < _FEW_TERMS:
-        return True
+    voice = chinese_voice if one.chinese else english_voice
     if one.chinese:
         linked = words.startswith(("这", "那", "它", "他", "她", "所以", "因为", "但"))
-        return linked or not (chinese_voice.is_first_person(words) or has_subject(words))
-    linked = words.split(" ")[0].split("'")[0] in _LEANING
-    return linked or not (
-        english_voice.is_first_person(words) or english_voice.is_whole(one.text.split(",")[0])
-    )
+    else:
+        linked = words.split(" ")[0].split("'")[0] in _LEANING
+    if linked or voice.is_first_person(one.text):
+        return linked
+    telling = [word for word in terms_of(one.text).words if not word.isdigit()]
+    return len(telling) < _FEW_TERMS or not _has_subject(one)
+
+
+def _has_subject(one: Statement) -> bool:
+    if one.chinese:
+        return chinese_voice.has_subject(one.text)
+    return english_voice.is_whole(one.text.split(",")[0])

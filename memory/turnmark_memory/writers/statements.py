@@ -17,7 +17,7 @@ from turnmark_memory.writers.chinese import CHINESE
 from turnmark_memory.writers.chinese_voice import has_subject
 from turnmark_memory.writers.cues import Cues, Kind
 from turnmark_memory.writers.english import ENGLISH
-from turnmark_memory.writers.keeping import is_worth_keeping
+from turnmark_memory.writers.keeping import is_bare_order, is_worth_keeping
 from turnmark_memory.writers.listed import listed
 from turnmark_memory.writers.sentences import is_chinese, split_sentences
 from turnmark_memory.writers.signs import Around, signs_of
@@ -39,6 +39,12 @@ _LOWER = re.compile(r"[a-z]+(?=[ ,'’]|$)")
 _ASKS_ON = re.compile(
     r"^(?:what|how|why|(?:can|could|do|does|did|is|are|should|shall|will|would)"
     r" (?:you|i|we|it|they|he|she|there|any\w+|some\w+))\b",
+    re.IGNORECASE,
+)
+# What a thing is to be like, right after it was ordered: "It should print JSON."
+_SPECIFIES = re.compile(
+    r"^(?!(?:i|we)\b)[\w '’-]{1,40}\b(?:should|must|needs? to|has to)\b"
+    r"|^(?!我)[^，,]{0,8}(?:应该|需要|必须|要)",
     re.IGNORECASE,
 )
 # What a program printed, wherever it stands.
@@ -102,11 +108,21 @@ def statements_in(text: str, *, in_group: bool = False) -> list[Statement]:
     """Returns the statements of a turn that are worth keeping, in order, at most 40."""
     found: list[Statement] = []
     sentences = split_sentences(text)
+    ordered = -1
     for one in candidates_in(text, in_group=in_group, cut=sentences):
-        if is_worth_keeping(one.signs):
+        if is_bare_order(one.signs) or (one.place == ordered + 1 and _goes_on_ordering(one)):
+            ordered = one.place
+        elif is_worth_keeping(one.signs):
             before = sentences[one.place - 1] if one.place else ""
             found.append(_of_same(_statement(one), before))
     return found[:_MOST_STATEMENTS]
+
+
+def _goes_on_ordering(one: Candidate) -> bool:
+    """Returns whether a sentence after an order says how what was ordered is to be."""
+    if one.place == 0 or one.signs["standing"] or one.signs["insists"]:
+        return False
+    return _SPECIFIES.search(one.text) is not None
 
 
 def candidates_in(

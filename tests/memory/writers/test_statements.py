@@ -264,3 +264,38 @@ def test_keeps_a_fact_before_a_question_without_its_mark() -> None:
     """A last clause that asks is cut off, with a question mark or without."""
     (one,) = statements_in("We have two hives at the allotment in Hexham, do you want honey")
     assert one.text == "We have two hives at the allotment in Hexham"
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "Add a --csv flag to the report command that prints the totals, with two tests.",
+        "Please split loader.py so that the cache lives in its own module, then run the tests.",
+        "Look at the last 4 commits and summarise what changed in the search module.",
+        "Write me a 200 word note to the parents of class 4b at St. Mary's.",
+        "I want a script that takes a folder and prints its 10 largest files.",
+        "Rewrite the retry loop in Go. It should give up after 5 attempts and log why.",
+        "写一个脚本，把 logs/ 下面的文件按日期合并，再压缩。",
+        "把 parse_row 的 9 处调用都改一下，旧函数删掉。",
+        "给报表命令加一个 --csv 参数，再补两个测试。",
+        "帮我找四家车站附近周一营业的素菜馆。",
+        "用 Go 重写重试循环。最多要试 5 次，失败写日志。",
+    ],
+)
+def test_drops_what_is_asked_for_once(order: str) -> None:
+    """An order is done and over, however much it says; a rule or a decision goes on holding."""
+    assert statements_in(order) == []
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "Write the tests before the code, always.",
+        "Rename Candidate to Claim everywhere, that's what the operators call it.",
+        "以后写脚本都先加 --dry-run 参数。",
+        "把 Candidate 都改成 Claim，运营那边这么叫。",
+    ],
+)
+def test_keeps_an_order_that_goes_on_holding(rule: str) -> None:
+    """Rules and renamings are still true when they have been carried out."""
+    assert len(statements_in(rule)) == 1
