@@ -252,6 +252,7 @@ class Recall:
     async def _hits(self, ranking: _Ranking, request: RecallRequest) -> list[Hit]:
         """Returns the first `k` that still stand."""
         hits: list[Hit] = []
+        best: list[Hit] = []
         ranked, loaded, step = ranking.ranked, ranking.loaded, _step(request)
         for start in range(0, len(ranked), step):
             if start:
@@ -259,10 +260,10 @@ class Recall:
                 loaded = await self._in_thread(partial(_load, self._index, chunk))
             places = await self._places(loaded, request)
             hits += [hit for one in loaded if (hit := _hit(one, places)) is not None]
-            if len(collapsed(hits)) >= request.k:
+            best = collapsed(sorted(hits, key=lambda hit: -hit.score))
+            if len(best) >= request.k:
                 break
-        best = collapsed(sorted(hits, key=lambda hit: -hit.score))[: request.k]
-        return sorted(best, key=lambda hit: hit.branch != "own")
+        return sorted(best[: request.k], key=lambda hit: hit.branch != "own")
 
     async def _places(
         self, candidates: Sequence[_Candidate], request: RecallRequest
