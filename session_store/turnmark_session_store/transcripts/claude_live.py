@@ -17,13 +17,10 @@ by one are those that a reading of the finished files gives:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from turnmark_session_store.transcripts.checkpoints import Checkpoint
 from turnmark_session_store.transcripts.claude_files import (
     TranscriptFile,
     as_it_stands,
@@ -33,11 +30,11 @@ from turnmark_session_store.transcripts.claude_files import (
 from turnmark_session_store.transcripts.claude_rows import Row
 from turnmark_session_store.transcripts.claude_sessions import AGENT, SessionWriter
 from turnmark_session_store.transcripts.claude_set import TranscriptSet
+from turnmark_session_store.transcripts.growing import GrowingFile, GrowingSet, Waiting
 from turnmark_session_store.transcripts.json_lines import parse_line
-from turnmark_session_store.transcripts.line_file import LineFile, Look, Reached
-from turnmark_session_store.transcripts.live import LiveSet, Patience, Standing
+from turnmark_session_store.transcripts.line_file import Reached
+from turnmark_session_store.transcripts.live import Patience, Standing
 from turnmark_session_store.transcripts.ordering import parents_first
-from turnmark_session_store.transcripts.reader import ReadWarning
 
 _AGENT_PREFIX = "agent-"
 _SUBAGENTS = "subagents"
@@ -45,138 +42,40 @@ _SUBAGENTS = "subagents"
 _PEEKED_BYTES = 256 * 1024
 
 
-class LiveFile:
+class LiveFile(GrowingFile):
     """One file of a session, with the rows of the lines that have ended."""
 
     def __init__(self, path: Path, session: str, known: Reached | None = None) -> None:
-        self.lines = LineFile(path, known=known)
-        self.session = session
+        super().__init__(path, session, known)
         self.transcript = begin_file(path)
-        self.rewritten = False
-        self.unread = 0
-        self.grown_at = 0.0
         self.turn_rows: dict[str, int] = {}
-        self._rest_taken = False
 
-    @property
-    def path(self) -> Path:
-        """Where it is."""
-        return self.lines.path
-
-    def read_on(self, now: float) -> None:
-        """Reads the lines that have ended since.
-
-        Raises:
-            OSError: if the file is there and can't be read.
-        """
-        look = self.lines.advance(self._take, warn=self._warn, restart=self._restart)
-        reached = self.lines.reached
-        if look in (Look.GROWN, Look.REPLACED) and reached is not None:
-            self.grown_at = min(now, reached.stamp.mtime_ns / 1e9)
-            self._rest_taken = False
-
-    def take_rest(self) -> None:
-        """Takes a whole last line that never ended, once: its writer is gone."""
-        self._rest_taken = True
-        record = self.lines.rest()
-        if record is not None:
-            self._take(len(self.lines.starts) + 1, record)
-
-    @property
-    def waits_for_end(self) -> bool:
-        """Whether a last line stands there that has not ended and was not given up."""
-        return self.lines.has_rest and not self._rest_taken
-
-    def start_of(self, turn_row: str) -> int:
-        """Returns the byte at which the line of a row begins."""
-        line = self.turn_rows[turn_row]
-        starts = self.lines.starts
-        return starts[line - 1] if line <= len(starts) else self.lines.position
-
-    def _take(self, number: int, record: dict[str, Any]) -> None:
+    def take(self, number: int, record: dict[str, Any]) -> None:
+        """Adds the next record."""
         row = take_record(self.transcript, record, number)
         if row is not None and row.words is not None:
             self.turn_rows.setdefault(row.uuid, row.line)
 
-    def _warn(self, warning: ReadWarning) -> None:
-        del warning  # counted: a line may hold what must not be logged
-        self.unread += 1
-
-    def _restart(self) -> None:
+    def begin_anew(self) -> None:
+        """Forgets the rows."""
         self.transcript = begin_file(self.path)
         self.turn_rows = {}
-        self.rewritten = True
 
 
-class ClaudeLiveSet:
+class ClaudeLiveSet(GrowingSet[LiveFile]):
     """Claude Code's `LiveSet`."""
 
     def __init__(self, patience: Patience) -> None:
-        self.files: dict[Path, LiveFile] = {}
-        self._patience = patience
-        self._held_since: dict[str, float] = {}
+        super().__init__(patience)
         self._canonical: Callable[[str], str] = str
 
-    def add(self, session: str, paths: Collection[Path], known: Mapping[Path, Reached]) -> None:
-        """Adds the files of a session; those that are there stay as far as they are read.
+    def begin_file(self, path: Path, session: str, known: Reached | None) -> LiveFile:
+        """Returns a file of which nothing is read yet."""
+        return LiveFile(path, session, known)
 
-        `known` says what an earlier process read of some: one that no longer fits was rewritten.
-        """
-        for path in paths:
-            if path not in self.files:
-                self.files[path] = LiveFile(path, session, known.get(path))
-
-    def leave_out(self, session: str) -> None:
-        """Takes a session's files out again."""
-        self.files = {path: file for path, file in self.files.items() if file.session != session}
-
-    def take_over(self, other: LiveSet) -> None:
-        """Takes over the files of another set, and since when its turns are held."""
-        assert isinstance(other, ClaudeLiveSet)  # noqa: S101  the tail keeps one reader's sets
-        self.files.update(other.files)
-        self._held_since.update(other._held_since)  # noqa: SLF001 - of the same class
-
-    @property
-    def paths(self) -> Collection[Path]:
-        """The files of the set."""
-        return self.files.keys()
-
-    @property
-    def rewritten(self) -> bool:
-        """Whether words that were read before may have changed."""
-        return any(file.rewritten for file in self.files.values())
-
-    def rewriting_was_seen(self) -> None:
-        """Says that the changed words were dealt with."""
-        for file in self.files.values():
-            file.rewritten = False
-
-    @property
-    def grown_at(self) -> float:
-        """When a file of the set was written last, in seconds since 1970."""
-        return max((file.grown_at for file in self.files.values()), default=0.0)
-
-    @property
-    def unread(self) -> int:
-        """How many lines could not be taken."""
-        return sum(file.unread for file in self.files.values())
-
-    def read_on(self, now: float) -> None:
-        """Reads every file forward; blocks on disk.
-
-        Raises:
-            OSError: if a file is there and can't be read; the others were read.
-        """
-        failed: OSError | None = None
-        for file in self.files.values():
-            try:
-                file.read_on(now)
-            except OSError as error:
-                failed = error
-            if file.waits_for_end and now - file.grown_at >= self._patience.orphan_seconds:
-                file.take_rest()
-        if failed is not None:
-            raise failed
+    def lines_of(self, file: LiveFile, turns: Collection[str]) -> list[int]:
+        """Returns the lines of the rows that are these turns, or copies of them."""
+        return [line for row, line in file.turn_rows.items() if self._canonical(row) in turns]
 
     def sessions_named(self) -> set[str]:
         """Returns the sessions that the records name."""
@@ -212,49 +111,16 @@ class ClaudeLiveSet:
         self._canonical = resolved.canonical
         writer = SessionWriter(resolved)
         holding = _Holding(self, resolved, writer, frozenset(placed), now)
-        held, due = holding.held, holding.due
-        self._held_since = {turn: since for turn, since in self._held_since.items() if turn in held}
-        for file in self.files.values():
-            if file.waits_for_end:
-                given_up = file.grown_at + self._patience.orphan_seconds
-                due = given_up if due is None else min(due, given_up)
+        held = holding.held
+        self.hold_only(held)
         if held:
             writer = SessionWriter(resolved, held=held)
         return Standing(
             sessions=tuple(writer.sessions()),
             held=held,
-            due=due,
+            due=self.due_with_ends(holding.waiting.due),
             replaced=resolved.chain.replaced,
         )
-
-    def checkpoints(self, held: Collection[str]) -> list[Checkpoint]:
-        """Returns how far each file is when all turns but `held` are in the store."""
-        found: list[Checkpoint] = []
-        for file in self.files.values():
-            reached = file.lines.reached
-            if reached is None:
-                continue
-            rows = [row for row in file.turn_rows if self._canonical(row) in held] if held else []
-            starts = [file.start_of(row) for row in rows]
-            position = min(starts, default=reached.position)
-            found.append(
-                Checkpoint(
-                    path=file.path,
-                    session=file.session,
-                    reached=msgspec.structs.replace(reached, position=position),
-                    done=not starts and not file.waits_for_end,
-                )
-            )
-        return found
-
-    def held_since(self, turn: str, at: float) -> float:
-        """Returns since when a turn is held, `at` if it was not."""
-        return self._held_since.setdefault(turn, at)
-
-    @property
-    def patience(self) -> Patience:
-        """How long to wait."""
-        return self._patience
 
 
 class _Holding:
@@ -271,8 +137,7 @@ class _Holding:
         self._live = live
         self._set = resolved
         self._writer = writer
-        self._now = now
-        self.due: float | None = None
+        self.waiting = Waiting(now)
         new = [t for t in parents_first(resolved.predecessors) if t not in placed]
         self._open = self._open_fragments({resolved.rows[t].file for t in new})
         held: set[str] = set()
@@ -285,11 +150,11 @@ class _Holding:
     def _must_wait(self, turn: str) -> bool:
         file = self._file_of(turn)
         patience = self._live.patience
-        if turn in self._open and self._waits_until(file.grown_at + patience.quiet_seconds):
+        if turn in self._open and self.waiting.until(file.grown_at + patience.quiet_seconds):
             return True
         if turn in self._set.lost or self._is_copy_alone(turn):
-            since = self._live.held_since(turn, min(self._now, file.grown_at))
-            return self._waits_until(since + patience.orphan_seconds)
+            since = self._live.held_since(turn, min(self.waiting.now, file.grown_at))
+            return self.waiting.until(since + patience.orphan_seconds)
         return False
 
     def _is_copy_alone(self, turn: str) -> bool:
@@ -304,8 +169,9 @@ class _Holding:
         for turn in tasks:
             unit = units[self._set.unit_of(turn)]
             if not self._writer.spawns.is_certain(unit):
-                since = self._live.held_since(turn, min(self._now, self._file_of(turn).grown_at))
-                if self._waits_until(since + self._live.patience.orphan_seconds):
+                grown_at = self._file_of(turn).grown_at
+                since = self._live.held_since(turn, min(self.waiting.now, grown_at))
+                if self.waiting.until(since + self._live.patience.orphan_seconds):
                     held.add(turn)
         waiting = [turn for turn in tasks if turn not in held]
         while late := [turn for turn in waiting if self._caller_of(turn) in held]:
@@ -326,12 +192,6 @@ class _Holding:
     def _caller_of(self, turn: str) -> str | None:
         caller = self._writer.callers.get(self._set.unit_of(turn))
         return caller.turn if caller is not None else None
-
-    def _waits_until(self, moment: float) -> bool:
-        if moment <= self._now:
-            return False
-        self.due = moment if self.due is None else min(self.due, moment)
-        return True
 
     def _file_of(self, turn: str) -> LiveFile:
         return self._live.files[Path(self._set.rows[turn].file)]
@@ -367,6 +227,10 @@ class ClaudeCodeLiveReader:
 
     def __init__(self, patience: Patience | None = None) -> None:
         self._patience = patience or Patience()
+
+    def places(self, root: Path) -> tuple[Path, ...]:
+        """Returns the directory itself: all below it are projects."""
+        return (root,)
 
     def session_of(self, path: Path) -> str | None:
         """Returns the session that a file belongs to; see `session_of`."""

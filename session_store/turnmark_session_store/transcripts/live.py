@@ -120,6 +120,10 @@ class LiveReader(Protocol):
         """The agent's name, and the namespace of its ids."""
         ...
 
+    def places(self, root: Path) -> tuple[Path, ...]:
+        """Returns where below its directory the agent keeps its transcripts."""
+        ...
+
     def session_of(self, path: Path) -> str | None:
         """Returns the session that a file belongs to, None if it is no transcript.
 

@@ -83,7 +83,10 @@ class TailStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TranscriptTail:
-    """Follows the transcripts of one agent below one directory; run it in a task of its own."""
+    """Follows the transcripts of one agent below one directory; run it in a task of its own.
+
+    `places` are those below `root` where transcripts lie; nothing else is looked at.
+    """
 
     def __init__(
         self,
@@ -96,6 +99,7 @@ class TranscriptTail:
         rest_per_work: float = REST_PER_WORK,
     ) -> None:
         self.root = root
+        self.places = reader.places(root)
         self._store = store
         self._reader = reader
         self._memory_for = memory_for
@@ -201,23 +205,31 @@ class TranscriptTail:
         for file in found:
             self._root_is_there = True
             if self._files.get(file.path) != file or file.session in self._errors:
+                if file.session not in self._paths:
+                    self._look_again_for(file.session)
                 self._note(file)
                 self._changed[file.session] = None
+
+    def _look_again_for(self, session: str) -> None:
+        """Lets those be looked at again whose turns may wait for a session that has come."""
+        for followed in self._each():
+            if followed.held and session in followed.live.sessions_named():
+                self._changed[followed.session] = None
 
     def _found_among(self, paths: Collection[Path]) -> list[FoundFile]:
         found: list[FoundFile] = []
         for path in paths:
-            if path == self.root or self.root in path.parents:
-                below = files_below(path, self._reader.session_of)
-                found += below
+            if any(path == place or place in path.parents for place in self.places):
+                found += files_below(path, self._reader.session_of)
         return found
+
+    def _is_a_place_there(self) -> bool:
+        return any(place.is_dir() for place in self.places)
 
     async def _scan(self) -> None:
         """Looks at every file; what its checkpoint covers is not opened. The newest come first."""
-        found = await anyio.to_thread.run_sync(
-            lambda: files_below(self.root, self._reader.session_of)
-        )
-        self._root_is_there = await anyio.to_thread.run_sync(self.root.is_dir)
+        found = await anyio.to_thread.run_sync(self._found_among, self.places)
+        self._root_is_there = await anyio.to_thread.run_sync(self._is_a_place_there)
         known = await self._store.read(lambda db: load_checkpoints(db, self._reader.agent))
         self._files.clear()
         self._paths.clear()
