@@ -3,11 +3,12 @@
 A reader is pure: files go in, `ReadSession`s come out, nothing is appended and no file is changed.
 `reader.py` holds the interface that all readers share, `recognise.py` finds transcripts and the
 reader for each, `json_lines.py` reads lines without losing a file to one bad byte. An agent's own
-rules live in modules of its name, beginning with `claude_code.py`.
+rules live in modules of its name, beginning with `claude_code.py` and `codex.py`.
 
 Files that are still written are followed: `tail.py` decides what to look at, `live.py` holds the
-interface that a reader offers for it (`claude_live.py` is Claude Code's), `line_file.py` reads a
-file as far as its lines have ended, `checkpoints.py` says how far each is in the store.
+interface that a reader offers for it (`claude_live.py` and `codex_live.py` do, on what `growing.py`
+gives both), `line_file.py` reads a file as far as its lines have ended, `checkpoints.py` says how
+far each is in the store.
 
 What readers promise: every branch is kept, never one chosen; a prefix that several files share is
 read once; noise keeps the chain but is no speech; one bad record costs one warning.

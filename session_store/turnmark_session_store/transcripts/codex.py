@@ -33,6 +33,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from turnmark_session_store.transcripts.codex_chain import Chain
 from turnmark_session_store.transcripts.codex_files import Rollout, read_rollout
 from turnmark_session_store.transcripts.codex_sessions import AGENT, SessionWriter
 from turnmark_session_store.transcripts.codex_set import (
@@ -75,9 +76,9 @@ class CodexReader:
         Raises:
             Unavailable: if a file cannot be read.
         """
-        rollouts = keep_one_of_each([read_rollout(path) for path in sorted(set(paths))])
-        kept = self._without_own(rollouts)
-        yield from SessionWriter(RolloutSet(kept)).sessions()
+        kept = self._without_own([read_rollout(path) for path in sorted(set(paths))])
+        resolved = RolloutSet(keep_one_of_each(map(Chain, kept)))
+        yield from SessionWriter(resolved).sessions()
 
     def _without_own(self, rollouts: Sequence[Rollout]) -> list[Rollout]:
         """Leaves out the skipped threads and, through all their generations, what they spawned."""

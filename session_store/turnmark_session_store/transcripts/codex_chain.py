@@ -39,16 +39,17 @@ class ChainTurn:
 
 
 class Chain:
-    """The turns of a rollout, each once, in the order of its lines."""
+    """The turns of a rollout as far as it was read, each once, in the order of its lines."""
 
     def __init__(self, rollout: Rollout) -> None:
         self.rollout = rollout
+        self.entries = list(rollout.entries)
         self.turns: list[ChainTurn] = []
         self._texts: dict[str, set[str]] = {}
         self._numbers: dict[str, int] = {}
         self._standing: list[ChainTurn] = []
         family = f"codex:{rollout.family}" if rollout.metas else "codex"
-        for entry in rollout.entries:
+        for entry in self.entries:
             if isinstance(entry, RolledBack):
                 self._roll_back(entry)
             elif rollout.counts(entry):

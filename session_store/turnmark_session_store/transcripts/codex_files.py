@@ -54,7 +54,7 @@ class Rollout:
     `metas` begins with the file's own; those of other threads came with copied lines. `entries` are
     the messages, with the records that take some back between them. `ordinals` maps lines to their
     ordinals, `spawns` the threads of sub-agents to the line that names them; `spawned_by` is the
-    exchange of another thread in which this file's first was set off.
+    exchange of another thread in which this file's first was set off. `taken` counts the records.
     """
 
     lines: LineFile
@@ -63,6 +63,7 @@ class Rollout:
     ordinals: dict[int, int] = field(default_factory=dict[int, int])
     spawns: dict[str, int] = field(default_factory=dict[str, int])
     title: str | None = None
+    taken: int = 0
     segment: int = 0
     first_event_segment: int | None = None
     warnings: list[ReadWarning] = field(default_factory=list[ReadWarning])
@@ -105,6 +106,7 @@ class Rollout:
 
     def take(self, line: int, record: Mapping[str, Any]) -> None:
         """Adds the next record."""
+        self.taken += 1
         self._time = record_time(record, self._time)
         ordinal = count_at(record, "ordinal")
         if ordinal is not None:

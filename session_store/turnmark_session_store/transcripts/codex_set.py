@@ -42,8 +42,8 @@ class RolloutSet:
     history that is not there. `ends` maps each chain to the turn that it stands at.
     """
 
-    def __init__(self, rollouts: Iterable[Rollout]) -> None:
-        self.threads = _threads_of(rollouts)
+    def __init__(self, chains: Iterable[Chain]) -> None:
+        self.threads = _threads_of(chains)
         self.turns: dict[str, ChainTurn] = {}
         self.owners: dict[str, str] = {}
         self.predecessors: dict[str, str | None] = {}
@@ -100,27 +100,31 @@ class RolloutSet:
         if meta is None or meta.base is None:
             return None
         found = self._at_base(chain, meta.base)
-        if found is None:
+        turn, is_whole = self._history_at(*found) if found is not None else (None, False)
+        if not is_whole:
             self.lost.add(first)
-            return None
-        return self._turn_at(*found)
+        return turn
 
     def _turn_at(self, chain: Chain, line: int | None) -> str | None:
         """Returns the turn that stood last before a line, also in the files that it rests on."""
+        return self._history_at(chain, line)[0]
+
+    def _history_at(self, chain: Chain, line: int | None) -> tuple[str | None, bool]:
+        """Returns the same, and whether all was there that had to be looked at for it."""
         seen: set[Chain] = set()
         while chain not in seen:
             seen.add(chain)
             standing = chain.standing_at(line)
             if standing is not None:
-                return standing.id
+                return standing.id, True
             meta = chain.rollout.meta
             if meta is None or meta.base is None or meta.parent is not None:
-                return None
+                return None, True
             found = self._at_base(chain, meta.base)
             if found is None:
-                return None
+                return None, False
             chain, line = found
-        return None
+        return None, True
 
     def _at_base(self, chain: Chain, base: Base) -> tuple[Chain, int] | None:
         """Returns the file that a base names, and the first line behind it.
@@ -218,18 +222,14 @@ class RolloutSet:
         }
 
 
-def keep_one_of_each(rollouts: Sequence[Rollout]) -> list[Rollout]:
+def keep_one_of_each(chains: Iterable[Chain]) -> list[Chain]:
     """Leaves out what begins a longer rollout of its name: one that is moved may be seen twice."""
-    kept: dict[str, list[Rollout]] = {}
-    for rollout in sorted(rollouts, key=lambda one: (-len(one.entries), str(one.path))):
-        same = kept.setdefault(rollout.name, [])
-        if not any(_begins(rollout, longer) for longer in same):
-            same.append(rollout)
-    return [rollout for same in kept.values() for rollout in same]
-
-
-def _begins(rollout: Rollout, longer: Rollout) -> bool:
-    return longer.entries[: len(rollout.entries)] == rollout.entries
+    kept: dict[str, list[Chain]] = {}
+    for chain in sorted(chains, key=lambda one: (-len(one.entries), str(one.rollout.path))):
+        same = kept.setdefault(chain.rollout.name, [])
+        if not any(chain.entries == longer.entries[: len(chain.entries)] for longer in same):
+            same.append(chain)
+    return [chain for same in kept.values() for chain in same]
 
 
 def is_within(project: str | None, directories: Sequence[Path]) -> bool:
@@ -237,15 +237,18 @@ def is_within(project: str | None, directories: Sequence[Path]) -> bool:
     return project is not None and any(map(PurePath(project).is_relative_to, directories))
 
 
-def _threads_of(rollouts: Iterable[Rollout]) -> dict[str, Thread]:
+def _threads_of(chains: Iterable[Chain]) -> dict[str, Thread]:
     """Returns the threads of people and their agents, each behind those that it rests on."""
-    read = [rollout for rollout in rollouts if rollout.metas and not rollout.metas[0].by_program]
-    read.sort(key=lambda rollout: (rollout.metas[0].started, rollout.name))
+    read = [
+        (chain.rollout.metas[0], chain)
+        for chain in chains
+        if chain.rollout.metas and not chain.rollout.metas[0].by_program
+    ]
+    read.sort(key=lambda one: (one[0].started, one[1].rollout.name))
     threads: dict[str, Thread] = {}
-    for rollout in read:
-        meta = rollout.metas[0]
+    for meta, chain in read:
         thread = threads.setdefault(meta.thread, Thread(name=meta.thread, meta=meta))
-        thread.chains.append(Chain(rollout))
+        thread.chains.append(chain)
     rests_on = {name: _rests_on(thread) for name, thread in threads.items()}
     return {name: threads[name] for name in in_order(list(threads), rests_on)}
 

@@ -162,6 +162,8 @@ class CodexRecording:
         if file.is_agent or place is None or len(self.files_open) > 6:
             return
         older, where = place
+        if self.apart and self.rolled_back & set(where.stack):
+            return
         fork = self._open(self._uuid(), paginated=file.paginated)
         for one in self.files_all:
             one.shared.update(where.stack)
