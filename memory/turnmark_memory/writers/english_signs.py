@@ -54,6 +54,22 @@ SIGNS: Final = {
         r"|nervous|headache|starving|feel(?:ing|s)?|felt|ridiculous|nightmare|crazy|weird|gross"
         r"|ugh|argh|omg|sigh|damn|hilarious|funny",
     ),
+    "praises": _words(
+        r"great|awesome|amazing|cool|nice|sweet|wonderful|fantastic|lovely|fun|beautiful"
+        r"|interesting|incredible|exciting|excited|inspiring|inspired|special|gorgeous|stunning"
+        r"|powerful|brilliant|perfect|delicious|impressive|rewarding|unforgettable|magical"
+        r"|vibrant|proud|grateful|thankful|thrilled|glad|happy|motivated|passionate|worth it"
+        r"|congrat\w*|well done|way to go|good luck|thanks|thank you|can't wait"
+        r"|love (?:how|that|it)|believe in"
+        r"|means (?:a lot|the world)|blast|such an?|so much|truly|definitely|totally",
+        r"important|essential|crucial|challenging|tough|priceless|meaningful|honou?r(?:ed)?"
+        r"|blessing|blessed|lucky|appreciate|matters?|keep (?:it up|going)|kindness|joy",
+    ),
+    "vague": _words(
+        r"people|everyone|everybody|anyone|life|world|things?|stuff|something|anything|everything"
+        r"|moments?|memories|support|love|impact|difference|journey|dreams?|hopes?|together"
+        r"|really|lots?|ways?|you|your|you['’]\w+",
+    ),
     "of_the_moment": _words(
         r"today|tonight|right now|just now|at the moment|so far|still|yet|already|again|back|here"
         r"|there|later|soon|in a (?:minute|bit|sec|second)|just|this (?:morning|afternoon|evening)"

@@ -299,3 +299,18 @@ def test_drops_what_is_asked_for_once(order: str) -> None:
 def test_keeps_an_order_that_goes_on_holding(rule: str) -> None:
     """Rules and renamings are still true when they have been carried out."""
     assert len(statements_in(rule)) == 1
+
+
+@pytest.mark.parametrize(
+    "praise",
+    [
+        "What you did for those kids was truly inspiring, the world needs more people like you!",
+        "I'm so grateful that we can always talk about everything, it means a lot.",
+        "Being together is the most beautiful thing in life for everybody!",
+        "你们做的这些事情真的太有意义了，特别感动！",
+        "能跟大家一起努力，我真的觉得特别幸福。",
+    ],
+)
+def test_drops_praise_and_what_holds_for_anybody(praise: str) -> None:
+    """Warm words are long and say nothing about anybody."""
+    assert statements_in(praise, in_group=True) == []
