@@ -460,11 +460,11 @@ class Index:
             return self._frequencies[kind].of(db, kind, terms, size=size, writes=writes)
 
     def size(self, kind: Kind) -> int:
-        """Returns the number of documents of a kind; counted once after each write."""
+        """Returns the number of documents of a kind; asked once after each write."""
         writes, size = self._sizes.get(kind, (-1, 0))
         if writes != self._file.writes:
             writes = self._file.writes
-            found = self._one(f"SELECT count(*) FROM {kind}")
+            found = self._one("SELECT documents FROM size WHERE kind = ?", kind)
             size = 0 if found is None else int(found[0])
             self._sizes[kind] = (writes, size)
         return size

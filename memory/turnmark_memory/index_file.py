@@ -265,7 +265,7 @@ def _is_usable(db: Database, path: Path) -> bool:
         )
     if identity == 0 or db.pragma("user_version") != SCHEMA_VERSION:
         return False
-    tables = ("meta", "turn", "block", "cite", "turn_words", "block_words")
+    tables = ("meta", "size", "turn", "block", "cite", "turn_words", "block_words")
     for table in tables:
         db.execute(f"SELECT * FROM {table} LIMIT 1").fetchall()
     return True

@@ -17,7 +17,7 @@ Kind = Literal["turn", "block"]
 APPLICATION_ID = 0x746D6978
 """`tmix`: keeps a database of another program from being taken for an index and replaced."""
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 PRAGMAS = (
     "PRAGMA journal_mode = wal",
@@ -27,10 +27,13 @@ PRAGMAS = (
 )
 
 # AUTOINCREMENT: a row's number is never given again, so what came after a row is what is new.
+# `size` is kept by triggers: to count a million rows after each write would cost 40 ms.
 SCHEMA = f"""
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE size (kind TEXT PRIMARY KEY, documents INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO size VALUES ('turn', 0), ('block', 0);
 CREATE TABLE turn (
     row INTEGER PRIMARY KEY AUTOINCREMENT,
     label TEXT NOT NULL UNIQUE,
@@ -95,6 +98,18 @@ CREATE TABLE cite (
     PRIMARY KEY (row, place)
 ) WITHOUT ROWID;
 CREATE INDEX cite_by_label ON cite (label);
+CREATE TRIGGER turn_added AFTER INSERT ON turn BEGIN
+    UPDATE size SET documents = documents + 1 WHERE kind = 'turn';
+END;
+CREATE TRIGGER turn_dropped AFTER DELETE ON turn BEGIN
+    UPDATE size SET documents = documents - 1 WHERE kind = 'turn';
+END;
+CREATE TRIGGER block_added AFTER INSERT ON block BEGIN
+    UPDATE size SET documents = documents + 1 WHERE kind = 'block';
+END;
+CREATE TRIGGER block_dropped AFTER DELETE ON block BEGIN
+    UPDATE size SET documents = documents - 1 WHERE kind = 'block';
+END;
 CREATE VIRTUAL TABLE turn_words USING fts5(
     terms, content='turn', content_rowid='row', tokenize='ascii'
 );

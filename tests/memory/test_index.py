@@ -17,11 +17,12 @@ from turnmark_events.errors import Unavailable
 from turnmark_memory.index import Index
 from turnmark_memory.index_file import DamagedIndex
 from turnmark_memory.index_rows import microseconds
-from turnmark_memory.index_schema import BlockDoc, Filters, TopicDoc, TurnDoc
+from turnmark_memory.index_schema import BlockDoc, Filters, Kind, TopicDoc, TurnDoc
 from turnmark_memory.search_text import query_of
 
 ALL = Filters()
 DAY_US = 86_400_000_000
+KINDS: tuple[Kind, ...] = ("turn", "block")
 
 
 @pytest.fixture
@@ -500,12 +501,11 @@ def test_what_was_written_bit_by_bit_is_merged(tmp_path: Path) -> None:
         index.add_turns([turn(f"s-{at}", f"word{at} 第{at}句话 apples", at)])
         index.set_topic(f"people/p{at}", "", 1, [block(f"b-{at}", f"likes apples {at}", f"s-{at}")])
     index.forget(["s-3"])
-    kinds = ("turn", "block")
-    assert all(_segments(path, kind) > 1 for kind in kinds)
-    found = [index.likely(kind, ["appl", "word3", "word4"], 99, Filters()) for kind in kinds]
+    assert all(_segments(path, kind) > 1 for kind in KINDS)
+    found = [index.likely(kind, ["appl", "word3", "word4"], 99, ALL) for kind in KINDS]
     index.compact()
-    assert [_segments(path, kind) for kind in kinds] == [1, 1]
-    assert [index.likely(k, ["appl", "word3", "word4"], 99, Filters()) for k in kinds] == found
+    assert [_segments(path, kind) for kind in KINDS] == [1, 1]
+    assert [index.likely(k, ["appl", "word3", "word4"], 99, ALL) for k in KINDS] == found
     assert index.frequencies("turn", ["word3", "word4"]) == {"word3": 0, "word4": 1}
     heard: list[str] = []
     index.on_change(lambda: heard.append("write"))
@@ -521,3 +521,28 @@ def test_a_rebuilt_index_is_in_one_piece(tmp_path: Path) -> None:
     index.rebuild([turn(f"s-{at}", f"{long} {at}", at) for at in range(80)], [], 1)
     assert _segments(tmp_path / "index.db", "turn") == 1
     index.close()
+
+
+def test_the_sizes_are_those_of_what_is_there(index: Index, path: Path) -> None:
+    """Whatever was replaced, moved, removed, forgotten or rebuilt."""
+
+    def counted() -> dict[str, int]:
+        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        sizes = {kind: next(db.execute(f"SELECT count(*) FROM {kind}"))[0] for kind in KINDS}
+        db.close()
+        assert {kind: index.size(kind) for kind in KINDS} == sizes
+        return sizes
+
+    assert counted() == {"turn": 0, "block": 0}
+    index.add_turns([turn("s-1", "早上好"), turn("s-2", "good morning", 1)])
+    index.add_turns([turn("s-2", "good evening", 1)])
+    index.set_topic("people/dana", "", 1, [block("b-1", "one", "s-1"), block("b-2", "two")])
+    assert counted() == {"turn": 2, "block": 2}
+    index.set_topic("people/ana", "", 1, [block("b-2", "two", topic="people/ana")])
+    index.set_topic("people/dana", "", 1, [block("b-1", "one more", "s-1"), block("b-3", "three")])
+    assert counted() == {"turn": 2, "block": 3}
+    index.forget(["s-1", "s-9"])
+    index.remove_topic("people/dana")
+    assert counted() == {"turn": 1, "block": 1}
+    index.rebuild([turn(f"s-{at}", "again", at) for at in range(4)], [], 2)
+    assert counted() == {"turn": 3, "block": 0}
