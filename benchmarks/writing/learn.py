@@ -29,7 +29,7 @@ from turnmark_memory.writers.signs import SIGNS
 from turnmark_memory.writers.statements import candidates_in
 from writing.judging import letters
 from writing.labelled import Conversation, Turn, read
-from writing.sayings import CHATTER, PLAIN
+from writing.sayings import CHATTER, PLAIN, SYMPTOMS
 
 _PENALTY = 2.0
 """1 to 4 differ by less than 0.01 of the mean surprise, left out."""
@@ -83,7 +83,7 @@ def _labels(conversation: Conversation) -> dict[str, tuple[list[str], list[str],
 def _of_turn(
     turn: Turn, quotes: Sequence[str], may: Sequence[str], accepts: bool, *, in_group: bool
 ) -> Iterator[Example]:
-    for one in candidates_in(turn.text, in_group=in_group):
+    for one in candidates_in(turn.text, in_group=in_group, in_project=bool(turn.project)):
         if is_bare_order(one.signs):
             continue
         said = letters(one.sentence)
@@ -104,13 +104,18 @@ def _shares(said: str, quotes: Sequence[str]) -> bool:
 
 def sayings() -> Iterator[Example]:
     """Yields the plain statements, and what sounds like them, said alone and in a group."""
-    for keep, text in (*((True, one) for one in PLAIN), *((False, one) for one in CHATTER)):
-        for in_group in (False, True):
-            for one in candidates_in(text, in_group=in_group):
-                if is_bare_order(one.signs):
-                    continue
-                values = tuple(one.signs[name] for name in SIGNS)
-                yield Example(conversation="", text=one.text, values=values, keep=keep)
+    for keep, texts, in_group, in_project in (
+        (True, PLAIN, False, False),
+        (True, PLAIN, True, False),
+        (False, CHATTER, False, False),
+        (False, CHATTER, True, False),
+        (False, SYMPTOMS, False, True),
+    ):
+        for text in texts:
+            for one in candidates_in(text, in_group=in_group, in_project=in_project):
+                if not is_bare_order(one.signs):
+                    values = tuple(one.signs[name] for name in SIGNS)
+                    yield Example(conversation="", text=one.text, values=values, keep=keep)
 
 
 def learn(given: Sequence[Example]) -> Array:

@@ -283,3 +283,25 @@ CHATTER: Final = (
     "我不记得了。",
     "记得多喝水。",
 )
+
+SYMPTOMS: Final = (
+    "When I click save the form fails and the toast shows up twice.",
+    "The login page crashes as soon as the password has a space in it.",
+    "Since the last deploy the search hangs for 10 seconds on mobile.",
+    "The tests pass locally but fail on CI with a timeout in step 3.",
+    "Half of the images don't load on the product page any more.",
+    "I get a blank screen after the update, nothing in the console.",
+    "The totals on the invoice page are wrong by exactly 1 cent.",
+    "The worker keeps restarting every 40 seconds on the staging box.",
+    "The dropdown in the header doesn't open on Safari 17.",
+    "点保存以后报错，提示还弹了两次。",
+    "密码里带空格，登录页就崩了。",
+    "上次发布之后，手机上搜索要卡 10 秒。",
+    "本地测试能过，CI 第三步超时失败。",
+    "商品页一半图片都加载不出来了。",
+    "更新以后白屏，控制台什么都没有。",
+    "发票页的合计出错，刚好差一分钱。",
+    "测试机上的进程每 40 秒就挂了重启。",
+    "Safari 17 上头部的下拉菜单打不开。",
+)
+"""What goes wrong in a project today; why it does is worth keeping, and that it does is not."""

@@ -120,7 +120,7 @@ def _said_by(
     turn = turns[number]
     last, named_in = _named_before(turns, number, met)
     in_group = turn.session in groups
-    for one in statements_in(turn.text, in_group=in_group):
+    for one in statements_in(turn.text, in_group=in_group, in_project=bool(turn.project)):
         mentions = people.meet(one.text, chinese=one.chinese)
         meant = _meant(one, mentions, last)
         cites = (turn.label, named_in.label) if meant and named_in else (turn.label,)

@@ -27,7 +27,7 @@ MUCH: Final = (
     *("words", "clauses", "numbers", "numbered", "names", "named"),
     *("words_of_turn", "not_first", "in_group"),
 )
-SIGNS: Final = (*MUCH, *HOW, *ACTS, "reports_an_error", "insists", "plain_act")
+SIGNS: Final = (*MUCH, *HOW, *ACTS, "reports_an_error", "goes_wrong", "insists", "plain_act")
 
 # To an assistant, one of these said without a reserve is meant to be kept, however short it is.
 _PLAIN: Final = ("insists", "standing", "preference", "who", "decision", "change")
@@ -57,6 +57,20 @@ _ERROR = re.compile(
     r"\w(?:Error|Exception|Warning)\b|\berror:|\bexit (?:code|status)\b|\bERR[_!]"
     r"|\b0x[0-9a-f]{4}|[├└│✕✗✖]|[\w/]\.\w{1,4}:\d+|\bstack ?trace\b"
 )
+_WRONG = re.compile(
+    r"\b(?:crash\w*|fail(?:s|ed|ing|ures?)?|hangs?|hung|freezes?|froze|broken?|breaks?|errors?"
+    r"|flickers?|throws|blank|wrong|times? out|timed out|timeouts?|blows? up|keeps? \w+ing"
+    r"|(?:not|stopped) \w+ing"
+    r"|(?:does|do|ca|wo)n['’]t (?:work|start|build|compile|load|show|open|respond|connect))\b"
+    r"|报错|出错|[白黑]屏|[崩挂]了?|卡[住死顿]|卡 ?\d|没反应|闪退|打不开|失败|超时|坏了|起不来"
+    r"|不出来",
+    re.IGNORECASE,
+)
+_CAUSE = re.compile(
+    r"\b(?:because|since|whenever|due to|caused?|reason|turned out|thanks to|so (?:we|i))\b"
+    r"|因为|原因|由于|导致|所以",
+    re.IGNORECASE,
+)
 _ADDRESS = re.compile(r"\S+@\S+|https?://|\w\.(?:com|org|net|io|dev|example)\b")
 _NAME = re.compile(r"(?<=[^\s.!?] )(?!I\b|I['’])[A-Z][\w'’-]*")
 _NAME_TAGS = frozenset({"nr", "nrt", "ns", "nt", "nz", "eng"})
@@ -67,6 +81,7 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
 
     length: int = 0
     in_group: bool = False
+    in_project: bool = False
 
 
 def signs_of(text: str, sentence: str, cues: Cues, place: int, around: Around) -> dict[str, float]:
@@ -87,6 +102,8 @@ def signs_of(text: str, sentence: str, cues: Cues, place: int, around: Around) -
         cue: re.Pattern[str] = getattr(cues, name)
         signs[name] = float(cue.search(text) is not None)
     signs["reports_an_error"] = float(_ERROR.search(text) is not None)
+    wrong = around.in_project and _WRONG.search(text) and not _CAUSE.search(text)
+    signs["goes_wrong"] = float(bool(wrong))
     signs["insists"] = float(any(cue.search(sentence) for cue in (cues.remember, cues.restating)))
     acts = any(signs[name] for name in _PLAIN) or (signs["plan"] and signs["a_time"])
     reserved = any(signs[name] for name in _RESERVES)

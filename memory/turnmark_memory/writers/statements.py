@@ -104,12 +104,14 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
     private: bool = False
 
 
-def statements_in(text: str, *, in_group: bool = False) -> list[Statement]:
+def statements_in(
+    text: str, *, in_group: bool = False, in_project: bool = False
+) -> list[Statement]:
     """Returns the statements of a turn that are worth keeping, in order, at most 40."""
     found: list[Statement] = []
     sentences = split_sentences(text)
     ordered = -1
-    for one in candidates_in(text, in_group=in_group, cut=sentences):
+    for one in candidates_in(text, in_group=in_group, in_project=in_project, cut=sentences):
         if is_bare_order(one.signs) or (one.place == ordered + 1 and _goes_on_ordering(one)):
             ordered = one.place
         elif is_worth_keeping(one.signs):
@@ -126,14 +128,18 @@ def _goes_on_ordering(one: Candidate) -> bool:
 
 
 def candidates_in(
-    text: str, *, in_group: bool = False, cut: Sequence[str] | None = None
+    text: str,
+    *,
+    in_group: bool = False,
+    in_project: bool = False,
+    cut: Sequence[str] | None = None,
 ) -> Iterator[Candidate]:
     """Yields what of a turn's sentences states anything, with the signs that it is worth keeping.
 
     `cut` are the turn's sentences, where they are known.
     """
     sentences = split_sentences(text) if cut is None else cut
-    around = Around(length=sum(map(len, sentences)), in_group=in_group)
+    around = Around(length=sum(map(len, sentences)), in_group=in_group, in_project=in_project)
     for place, sentence in enumerate(sentences):
         cues = cues_of(sentence)
         if words := _stated(_TAG.sub("", sentence), cues):

@@ -314,3 +314,17 @@ def test_keeps_an_order_that_goes_on_holding(rule: str) -> None:
 def test_drops_praise_and_what_holds_for_anybody(praise: str) -> None:
     """Warm words are long and say nothing about anybody."""
     assert statements_in(praise, in_group=True) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        ("The importer crashes on the second file from Tromsø", False),
+        ("导出第二个文件时页面又白屏了", False),
+        ("The importer crashes because the files from Tromsø hold no header row", True),
+        ("导出白屏的原因是第二个文件没有表头", True),
+    ],
+)
+def test_drops_a_symptom_without_its_cause(words: str, *, kept: bool) -> None:
+    """In a project what fails is soon mended; why it did is worth knowing."""
+    assert bool(statements_in(words, in_project=True)) is kept
