@@ -141,11 +141,12 @@ Answer = Edits | Nothing
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
     """What a writer is asked to distil: turns oldest first, and the blocks that matter for them.
 
-    `topics` are (topic, about). `usual` are those of `subjects/` where most stands of what was said
-    before in this session, or else by those who speak, most of it first.
+    `topics` are (topic, about). `usual` are those of `subjects/` where what was said before in this
+    session stands, or else by those who speak, the largest first: (topic, its share of all that is
+    kept of them).
     """
 
     turns: tuple[Evidence, ...]
     blocks: tuple[ShownBlock, ...]
     topics: tuple[tuple[str, str], ...]
-    usual: tuple[str, ...] = ()
+    usual: tuple[tuple[str, float], ...] = ()

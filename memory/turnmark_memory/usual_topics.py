@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from turnmark_memory.index import FiledRow, Index
 from turnmark_memory.model import Evidence
@@ -20,15 +20,16 @@ _A_GROUP = 2
 
 def usual_topics(
     index: Index, turns: Sequence[Evidence], kept_in: Collection[str] = frozenset()
-) -> tuple[str, ...]:
+) -> tuple[tuple[str, float], ...]:
     """Returns the subjects that hold what these sessions said before, the largest first.
 
     Where they said nothing yet: those that hold words of people who speak here and hardly of
-    others. What was said in `kept_in` counts for nothing.
+    others. With each goes its share of what is kept of them anywhere. What was said in `kept_in`
+    counts for nothing.
     """
     sessions = dict.fromkeys(turn.session for turn in turns)
     said = [row for one in sessions for row in index.filed(_OF_SESSION, one)]
-    if found := _largest(_subjects(said, kept_in)):
+    if found := _largest([row for row in said if row.session not in kept_in]):
         return found
     speakers = {
         speaker
@@ -37,12 +38,12 @@ def usual_topics(
     }
     if len(speakers) < _A_GROUP:
         return ()
-    rows = [row for row in _subjects(index.filed(_OF_ALL), kept_in) if row.speaker]
+    rows = [row for row in index.filed(_OF_ALL) if row.speaker and row.session not in kept_in]
     heard: defaultdict[str, set[str]] = defaultdict(set)
     for row in rows:
         heard[row.topic].add(row.speaker or "")
     ours = {topic for topic, those in heard.items() if _are_ours(those, speakers)}
-    return _largest(row for row in rows if row.topic in ours)
+    return _largest([row for row in rows if row.topic in ours])
 
 
 def _are_ours(those: set[str], speakers: set[str]) -> bool:
@@ -51,12 +52,14 @@ def _are_ours(those: set[str], speakers: set[str]) -> bool:
     return here == len(those) or (here >= _A_GROUP and 2 * here >= len(those))
 
 
-def _subjects(rows: Iterable[FiledRow], kept_in: Collection[str]) -> list[FiledRow]:
-    return [row for row in rows if row.topic.startswith(_SUBJECTS) and row.session not in kept_in]
-
-
-def _largest(rows: Iterable[FiledRow]) -> tuple[str, ...]:
+def _largest(rows: Sequence[FiledRow]) -> tuple[tuple[str, float], ...]:
+    """Returns the subjects of `rows`, each with its share of their cites."""
     counts = Counter[str]()
     for row in rows:
         counts[row.topic] += row.cites
-    return tuple(sorted(counts, key=lambda topic: (-counts[topic], topic)))
+    of = counts.total() or 1
+    subjects = [topic for topic in counts if topic.startswith(_SUBJECTS)]
+    return tuple(
+        (topic, counts[topic] / of)
+        for topic in sorted(subjects, key=lambda one: (-counts[one], one))
+    )

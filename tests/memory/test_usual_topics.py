@@ -22,6 +22,11 @@ def filed(batch: Batch) -> Answer:
     return Edits(edits=tuple(keep(turn, f"subjects/{word}") for turn, word in words))
 
 
+def usual_of(scribe: Scribe) -> list[tuple[str, ...]]:
+    """Returns the names of the pages that each batch was told."""
+    return [tuple(topic for topic, _ in batch.usual) for batch in scribe.batches]
+
+
 async def say(work: AtWork, session: str, *turns: TurnIn) -> None:
     await work.append(session, list(turns))
     await work.memory.flush(FlushRequest())
@@ -34,12 +39,25 @@ async def test_a_session_goes_on_with_its_own_pages() -> None:
         await say(work, "one", by("ana", "fair c", "3"))
         await say(work, "two", by("cyn", "flat d", "4"))
         await say(work, "one", by("ana", "choir e", "5"))
-        assert [batch.usual for batch in scribe.batches] == [
+        assert usual_of(scribe) == [
             (),
             ("subjects/choir", "subjects/fair"),
             (),
             ("subjects/fair", "subjects/choir"),
         ]
+
+
+async def test_says_how_much_of_what_is_kept_stands_there() -> None:
+    """People's pages count, too: what is a part of a conversation is no page of all of it."""
+
+    def by_word(batch: Batch) -> Answer:
+        return Edits(edits=tuple(keep(turn, turn.text.split(" ")[0]) for turn in batch.turns))
+
+    async with at_work(scribe := Scribe(by_word)) as work:
+        first = [by("ana", f"people/ana {number}", f"a{number}") for number in range(3)]
+        await say(work, "one", *first, by("ben", "subjects/choir b", "4"))
+        await say(work, "one", by("ana", "people/ana x", "5"))
+        assert scribe.batches[-1].usual == (("subjects/choir", 0.25),)
 
 
 async def test_people_who_talked_before_go_on_in_a_new_session() -> None:
@@ -49,7 +67,7 @@ async def test_people_who_talked_before_go_on_in_a_new_session() -> None:
         await say(work, "two", by("ana", "x", "3"), by("ben", "y", "4"), by("dan", "z", "5"))
         await say(work, "three", by("ana", "x", "6"), by("cyn", "y", "7"))
         await say(work, "four", by("eve", "x", "8"), by("fay", "y", "9"))
-        assert [batch.usual for batch in scribe.batches] == [
+        assert usual_of(scribe) == [
             *((), ("subjects/合唱团",)),
             *(("subjects/x",), ()),
         ]
@@ -63,4 +81,4 @@ async def test_what_was_forgotten_is_no_page() -> None:
         confirm = getattr(plan, "confirm", None)
         await work.memory.forget(ForgetRequest(session="one", dry_run=False, confirm=confirm))
         await say(work, "two", by("ana", "x", "3"), by("ben", "y", "4"))
-        assert scribe.batches[-1].usual == ()
+        assert usual_of(scribe)[-1] == ()

@@ -111,7 +111,7 @@ def _by_relevance(batch: Batch) -> list[tuple[str, str]]:
     spoken = "\n".join(turn.text for turn in batch.turns).casefold()
     ranks = {block.topic: rank for rank, block in reversed(list(enumerate(batch.blocks)))}
 
-    for topic in batch.usual:
+    for topic, _ in batch.usual:
         ranks.setdefault(topic, len(ranks))
     last = len(ranks)
 

@@ -16,11 +16,15 @@ from turnmark_memory.writers.people import People
 from turnmark_memory.writers.sentences import is_chinese
 from turnmark_memory.writers.slugs import slug_of
 from turnmark_memory.writers.themes import Theme, names_another, theme_called, theme_of, touches
-from turnmark_memory.writers.titles import matter_of
+from turnmark_memory.writers.titles import matter_of, name_given
 
 _SUBJECTS = "subjects/"
 # A page that several turns name is what they talk about.
 _RECURRING = 2
+# A page that took so much of what they said goes on taking what has no other page.
+_FILLING_SHARE = 0.5
+# So many turns may open a group.
+_OPENING = 3
 # So many pages of its own a group goes on with, the largest first.
 _MOST_PAGES = 3
 _HAN = re.compile(r"[\u3400-\u9fff]")
@@ -52,6 +56,7 @@ class Subjects:
             for topic in dict.fromkeys((*(topic for topic, _ in batch.topics), *shown))
             if topic.startswith(_SUBJECTS)
         ]
+        self._usual = [topic for topic, _ in batch.usual]
         self._talks: dict[tuple[str, str], list[Evidence]] = {}
         for turn in batch.turns:
             self._talks.setdefault((turn.namespace, turn.session), []).append(turn)
@@ -85,7 +90,7 @@ class Subjects:
     def _named_in(self, text: str, pages: Sequence[_Page]) -> str | None:
         """Returns the longest subject of memory that `text` names, of theirs or unmistakable."""
         words = f"-{slug_of(text, longest=len(text) * 2 + 1)}-"
-        ours = {page.topic for page in pages}.union(self._batch.usual)
+        ours = {page.topic for page in pages}.union(self._usual)
         named = [
             topic
             for topic in self._known
@@ -100,9 +105,11 @@ class Subjects:
         helped = any(one.role == "assistant" for one in turns)
         if len(speakers) <= (1 if helped else 2):
             return
-        usual = [_of_memory(topic, turns) for topic in self._batch.usual[:_MOST_PAGES]]
+        shares = self._batch.usual[:_MOST_PAGES]
+        usual = [_of_memory(topic, turns, share) for topic, share in shares]
         yield from usual
-        if any(page.is_about(turn.text) for page in usual for turn in turns):
+        filled = any(page.theme and page.theme.fills for page in usual)
+        if filled or any(page.is_about(turn.text) for page in usual for turn in turns):
             return
         if not usual and (known := self._talked_of(turns)):
             yield _of_memory(known, turns)
@@ -122,33 +129,35 @@ class Subjects:
         return best if is_theirs else None
 
     def _called(self, turns: Sequence[Evidence]) -> str | None:
-        """Returns the topic that the title names."""
-        slug = slug_of(
-            matter_of(
-                turns[0].title,
-                speakers=[one.speaker_name or "" for one in turns],
-                first=turns[0].text,
-                chinese=is_chinese("\n".join(turn.text for turn in turns)),
-            )
-        )
-        return self._known_as(slug) if slug else None
+        """Returns the topic that the title names, or a message that opens the group."""
+        names = [one.speaker_name or "" for one in turns]
+        chinese = is_chinese("\n".join(turn.text for turn in turns))
+        said = [turn.text for turn in turns[:_OPENING]]
+        begins = not (self._usual or turns[0].after)
+        opening = "" if not begins else next(filter(None, map(name_given, said)), "")
+        for title, first in ((turns[0].title, said[0]), (opening, "")):
+            if slug := slug_of(matter_of(title, speakers=names, first=first, chinese=chinese)):
+                return self._known_as(slug)
+        return None
 
     def _known_as(self, slug: str) -> str:
         """Returns the topic of that name, or one of theirs that shares its words."""
         topic = f"{_SUBJECTS}{slug}"
         if topic in self._known:
             return topic
-        usual = self._batch.usual
-        return next((one for one in usual if _is_same(one.removeprefix(_SUBJECTS), slug)), topic)
+        return next(
+            (one for one in self._usual if _is_same(one.removeprefix(_SUBJECTS), slug)), topic
+        )
 
 
 def _speakers(turns: Iterable[Evidence]) -> frozenset[str | None]:
     return frozenset(one.speaker_id or one.speaker_name for one in turns if one.role == "user")
 
 
-def _of_memory(topic: str, turns: Sequence[Evidence]) -> _Page:
-    name = topic.removeprefix(_SUBJECTS).replace("-", " ")
-    return _Page(topic, theme_called(name, turns))
+def _of_memory(topic: str, turns: Sequence[Evidence], share: float = 0.0) -> _Page:
+    theme = theme_called(topic.removeprefix(_SUBJECTS).replace("-", " "), turns)
+    fills = theme.fills or share >= _FILLING_SHARE
+    return _Page(topic, msgspec.structs.replace(theme, fills=fills))
 
 
 def _is_specific(topic: str) -> bool:

@@ -41,6 +41,20 @@ _NO_HAN_NAME = listed(
     " 群聊 综合 公告 通知"
 )
 _HAN = re.compile(r"[\u3400-\u9fff]+")
+# Whoever opens a group says what it is for: "this group is for the spring trip".
+_FOR = r"(?:group|chat|channel|thread|room)(?: is| was)? (?:for|about|to plan|to organi[sz]e)"
+_NAME = (
+    r"(?!to\b|my\b|a\b|all\b|you|me\b|every|it\b)[\w’'-]+"
+    r"(?: (?!in\b|at\b|on\b|so\b|and\b|this\b|next\b|of\b|to\b)[\w’'-]+){0,2}"
+)
+_OPENED = re.compile(
+    rf"\b{_FOR} (?:planning |organi[sz]ing )?(?:the |our |this |your )?(?P<purpose>{_NAME})"
+    rf"|\b[Ww]elcome to (?:the |our )?(?P<welcome>{_NAME})"
+    r"|(?P<name>\b[A-Z][\w’'-]+(?: [A-Z][\w’'-]+)+)(?: [a-z]+)? (?:chat|group|thread|round)\b"
+    r"|群.{0,3}?(?:商量|讨论|筹备|安排|专门[聊说]|专门为了)(?:一下)?"
+    r"(?P<matter>[\u3400-\u9fff]{2,8}?)(?:的?事|吧|[，。！,!\s]|$)"
+    r"|欢迎(?:大家)?(?:来到|加入|进)(?:咱们?|我们)?(?P<joined>[\u3400-\u9fffA-Za-z0-9]{2,10}?群)"
+)
 _AND = re.compile(r"\s*(?:[,，、&+/和与]|\band\b)\s*")
 
 
@@ -57,6 +71,14 @@ def matter_of(title: str | None, *, speakers: Iterable[str], first: str, chinese
     if not name or _is_long(name) or _is_cut_off(name, first) or _is_of_speakers(name, speakers):
         return ""
     return name
+
+
+def name_given(text: str) -> str:
+    """Returns what a message that opens a group says that it is for, as it says it, or ""."""
+    found = _OPENED.search(text)
+    if not found:
+        return ""
+    return next(value for value in found.groupdict().values() if value)
 
 
 def _plain(title: str) -> str:

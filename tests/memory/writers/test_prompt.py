@@ -204,7 +204,7 @@ def test_topics_where_these_people_are_kept_come_before_the_others() -> None:
     """A group's page is shown though no word of the turns names it."""
     topics = [(f"subjects/{name}", name) for name in ("apples", "pears", "合唱团")]
     asked = msgspec.structs.replace(
-        batch("Where do we meet?", topics=topics), usual=("subjects/合唱团",)
+        batch("Where do we meet?", topics=topics), usual=(("subjects/合唱团", 1.0),)
     )
     shown = [line["topic"] for line in lines_of(asked) if "topic" in line]
     assert shown == ["subjects/合唱团", "subjects/apples", "subjects/pears"]

@@ -39,6 +39,22 @@ def test_a_group_has_the_page_that_its_title_names(
     assert all(one.startswith("people/") for one in topics_of(talk(*lines)))
 
 
+@pytest.mark.parametrize(
+    ("opening", "lines", "topic"),
+    [
+        ("Rosa: This group is for the Ross Lane repairs.", HALL, "ross-lane-repairs"),
+        ("李雷: 拉个群商量老宅的事", HALL_ZH, "老宅"),
+    ],
+)
+def test_a_group_may_say_itself_what_it_is_for(
+    opening: str, lines: tuple[str, ...], topic: str
+) -> None:
+    """In its first turns; later on the same words name nothing."""
+    assert f"subjects/{topic}" in topics_of(talk(opening, *lines))
+    later = tuple(msgspec.structs.replace(one, after="s-1") for one in talk(opening, *lines))
+    assert not any(one.startswith("subjects/") for one in topics_of(later))
+
+
 def test_a_title_is_no_subject_of_one_person_or_of_a_project() -> None:
     """An agent names a session for its task: the person and the project are what it is about."""
     alone = called("Moving house", "Rosa: The deposit for the van is 200 euros.", "A: Noted.")
@@ -51,8 +67,8 @@ def test_a_title_that_memory_knows_in_part_keeps_its_page() -> None:
     """A group that is renamed, or named later, goes on where it was; others' page is not taken."""
     known, again = (("subjects/winter-concert", "winter concert"),), "Winter concert 2026"
     assert topics_of(called(again, *HALL), topics=known) == {"subjects/winter-concert-2026"}
-    usual = ("subjects/winter-concert",)
-    assert topics_of(called(again, *HALL), topics=known, usual=usual) == set(usual)
+    usual = (("subjects/winter-concert", 0.2),)
+    assert topics_of(called(again, *HALL), topics=known, usual=usual) == {"subjects/winter-concert"}
 
 
 @pytest.mark.parametrize(
@@ -122,7 +138,7 @@ def test_another_matter_that_is_named_once_stays_out_of_it() -> None:
 )
 def test_goes_on_where_it_stood_before(lines: tuple[str, ...], usual: str) -> None:
     """What goes with the page that memory has of these people is put there."""
-    found = topics_of(talk(*lines), usual=(f"subjects/{usual}",))
+    found = topics_of(talk(*lines), usual=((f"subjects/{usual}", 0.2),))
     assert f"subjects/{usual}" in found
 
 
@@ -142,6 +158,13 @@ def test_begins_no_page_for_a_part_of_a_conversation() -> None:
         "Bna: the picnic is on 13 June",
     )
     assert not any(topic.startswith("subjects/") for topic in topics_of(talk(*lines)))
+
+
+def test_a_page_that_took_most_of_what_was_said_goes_on_taking() -> None:
+    """Though nothing in the turns touches it; one that took little does not."""
+    for share, topics in ((0.6, {"subjects/salt-mile"}), (0.3, set[str]())):
+        found = topics_of(talk(*HALL), usual=(("subjects/salt-mile", share),))
+        assert {one for one in found if one.startswith("subjects/")} == topics
 
 
 def test_a_family_calls_people_by_what_they_are() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from turnmark_memory.writers.titles import matter_of
+from turnmark_memory.writers.titles import matter_of, name_given
 
 SPEAKERS = ("Ana", "Ben Ortiz")
 FIRST = "ok so who's still up for doing the street fair again"
@@ -55,3 +55,23 @@ def test_takes_the_name_of_a_group(title: str, name: str, *, chinese: bool) -> N
 def test_takes_nothing_that_is_no_name(title: str | None) -> None:
     """A first message cut off, who speaks, an id, a path, a question, a default."""
     assert matter_of(title, speakers=SPEAKERS, first=FIRST, chinese=False) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("I set up this group for the night market in the old hall.", "night market"),
+        ("hi, this chat is for planning the spring trip, so post here", "spring trip"),
+        ("morning all, Salt Mile prep chat. who is in?", "Salt Mile"),
+        ("Welcome to the Elm Road garden!", "Elm Road garden"),
+        ("拉个群商量一下毕业旅行的事", "毕业旅行"),
+        ("欢迎加入咱们三单元业主群", "三单元业主群"),
+        ("this group is about to explode", ""),
+        ("welcome to my life", ""),
+        ("群里说一声", ""),
+        ("who is in tonight", ""),
+    ],
+)
+def test_hears_what_a_group_is_opened_for(text: str, name: str) -> None:
+    """In the words of whoever opens it; most messages open nothing."""
+    assert name_given(text) == name
