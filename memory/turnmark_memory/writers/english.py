@@ -263,21 +263,24 @@ ENGLISH = Cues(
     ),
     alone=_any(r"\b(?:i|i'm|im|i've|i'd|i'll|my|mine|me|myself)\b"),
     accepting=_any(
-        r"^(?:yes|yeah|yep|yup|correct|right|exactly|agreed|sounds good|perfect|that's (?:right"
-        r"|correct|fine|it)|go (?:ahead|for it|with (?:that|it))|let's do (?:that|it)|ok(?:ay)?"
-        r"[,.]? (?:do it|go|let's|sounds)|(?:please )?do (?:it|that|so)\b|approved|confirmed|deal"
-        r"|works for me|fine(?! (?:print|line))|(?:ok|okay|fine) (?:for|with) me|i'm in|make it"
-        r" so|good idea|great idea|i agree|fine by me|we take it|\+1|sure|please)"
+        r"^(?:yes|yeah|yep|yup|aye|ya|alright|all right|by all means|absolutely|definitely"
+        r"|correct|right|exactly|agreed|sounds good|perfect|that's (?:right|correct|fine|it)"
+        r"|go (?:ahead|for it|with (?:that|it))|let's do (?:that|it)"
+        r"|ok(?:ay)?[,.]? (?:do it|go|let's|sounds)|(?:please )?do (?:it|that|so)\b"
+        r"|approved|confirmed|deal|works for me|fine(?! (?:print|line))"
+        r"|(?:ok|okay|fine) (?:for|with) me|i'm in|make it so|go on(?: then)?"
+        r"|(?:good|great) (?:idea|plan|call)|i agree|fine by me|we take it|\+1|sure|please)"
         r"(?!\w)",
     ),
     proposal=_any(
         r"\b(?:i(?:'d| would| can| could|'ll)(?: \w+)? (?:suggest|recommend|propose|treat|use|keep"
         r"|go|put|move|switch|make|take|store|split|get|add|rather|drop|set|name|call|limit|start"
-        r"|replace|turn)|i (?:suggest|recommend|propose)|we (?:could|should|decided)|i'd say|each"
-        r" of us"
-        r"|let's|how about|what about|why not|my (?:suggestion|recommendation|proposal)|better to"
-        r"|would be (?:better|best)|should be|i know a|decided|then the|they'd|instead of|use .+"
-        r" instead|want me to remind|remind you)\b",
+        r"|replace|turn)|i (?:suggest|recommend|propose)|we (?:could|should|decided)|i'd say"
+        r"|each of us|let's|how about|what about|why not|my (?:suggestion|recommendation|proposal)"
+        r"|better to|would be (?:better|best)|should be|i know a|decided|then the|they'd"
+        r"|instead of|use .+ instead|want me to remind|remind you"
+        r"|should (?!i\b|we\b|you\b|they\b)\w+|would (?:do|settle|fix|solve|help|work)"
+        r"|makes? it)\b",
     ),
     offer=_any(
         r"^(?:shall|should|can|could|may|do you want|would you like|want) .*\?$",

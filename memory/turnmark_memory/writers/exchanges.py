@@ -52,7 +52,7 @@ _LONG_WORD = re.compile(r"[A-Za-z]{4,}|[\u3400-\u9fff]{2}")
 _CHOSEN = re.compile(r"(\d[\d.,]*) it is\b|^那?就?\s?(\d+)\s?吧")
 _ASKS_WHAT = re.compile(
     r"\b(?:what|which|when|where|who|whose|how (?:much|many|long|often|old)|or|does|do|is|are)\b"
-    r"|什么|哪|几|谁|多少|还是|怎么|吗",
+    r"|什么|啥|哪|几|谁|多少|还是|怎么|吗",
     re.IGNORECASE,
 )
 _ASKS_BACK = re.compile(r"[吧呗][。.!！]*$")
@@ -147,7 +147,7 @@ def _is_proposal(sentence: str) -> bool:
     if sentence[0] in "\"“‘'":  # a draft of somebody's words proposes nothing
         return False
     if cues.offer.search(sentence):
-        return bool(_REMIND.search(sentence))
+        return bool(_REMIND.search(sentence) and cues.anchor.search(sentence))
     return bool(cues.proposal.search(sentence)) and not cues.small_talk.search(sentence)
 
 

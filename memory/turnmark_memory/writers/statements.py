@@ -248,7 +248,7 @@ def _is_chatter(clause: str, cues: Cues) -> bool:
         return not cues.strong.search(clause) and not cues.who.search(clause)
     if cues.standing.search(clause) or cues.decision.search(clause):
         return False
-    return bool(cues.command.search(clause) or cues.hollow.search(clause))
+    return bool(cues.command.search(clause))
 
 
 def _kind_of(text: str, cues: Cues) -> Kind:

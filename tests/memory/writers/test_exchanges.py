@@ -28,6 +28,11 @@ def acts(*lines: str, project: str | None = None) -> list[tuple[str, str, str]]:
         (("A: 一年后大概是 2027 年 5 月，到时候要提醒你吗？", "U: 要的，提醒我"), 0),
         (("Priya: Then the 12th. Agreed?", "Tom: agreed"), 0),
         (("Mia: Let's take the train.", "Leo: no idea", "Jonas: +1"), 0),
+        (("A: The pool size should go from 10 to 25.", "U: by all means"), 0),
+        (("A: A lock per tenant would do.", "U: great plan, go for it"), 0),
+        (("A: Shall I remind you on the 3rd each month?", "U: aye do that"), 0),
+        (("A: 建议缓存改用 Redis，过期五分钟。", "U: 做吧"), 0),
+        (("A: 要不要把报表先放到 6 月？", "U: 改"), 0),
     ],
 )
 def test_joins_a_yes_with_the_proposal(lines: tuple[str, ...], words: int) -> None:
@@ -47,6 +52,9 @@ def test_joins_a_yes_with_the_proposal(lines: tuple[str, ...], words: int) -> No
         ("A: 太好了，一家人可以在一起了。", "U: 对呀😊"),
         ("A: “王经理，我想请半天假，望批准。”", "U: 可以，发了"),
         ("A: I'd use Redis for that.", "U: yes?"),
+        ("A: 可以先试一周看看客流。", "U: 再说吧"),
+        ("A: 需要改提醒吗？", "U: 改吧"),
+        ("陈姐: 我们换到三楼排练了", "小雨: 好好养着"),
         ("A: I'd use Redis for that.", "U: No, MySQL!"),
     ],
 )
@@ -67,6 +75,11 @@ def test_takes_no_order_and_no_small_talk_for_a_decision(lines: tuple[str, ...])
         (("A: What shall we start with?", "U: the parser please"), False),
         (("A: 先从哪一块开始？", "U: 地图页滑动掉帧，帮我看看"), False),
         (("A: Which one?", "U: not sure"), False),
+        (("Ana: what did I miss", "Ben: everything"), False),
+        (("Ana: who is Gerd?", "Ben: before your time"), False),
+        (("Ana: who caters?", "Ben: Dilek's Kitchen"), True),
+        (("阿杰: 奶奶上周查血压，高压 165", "小雨: 奶奶没事吧"), False),
+        (("阿杰: 排练啥时候", "小雨: 每周二晚七点"), True),
     ],
 )
 def test_joins_a_short_answer_with_its_question(lines: tuple[str, ...], *, answer: bool) -> None:
