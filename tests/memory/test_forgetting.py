@@ -250,7 +250,7 @@ async def test_a_page_named_by_a_title_goes_with_its_session() -> None:
     async with at_work(BuiltinWriter()) as work:
         await work.store.open_session(OpenSession(session="group", title=title))
         said = [
-            user("The caretaker of the hall is paid until 30 June.", "m1", speaker=Speaker(name="Rosa")),
+            user("The caretaker is paid until 30 June.", "m1", speaker=Speaker(name="Rosa")),
             user("The deposit is 200 euros, paid on 3 May.", "m2", speaker=Speaker(name="Tom")),
         ]
         await work.append("group", said)

@@ -26,7 +26,7 @@ _OPENING = 3
 # that it is nearer to the beginning, and each turn that holds only what goes with it.
 _NAMED, _SHARED, _OPENS, _TOUCHED = 2, 3, 2, 1
 # Named once it needs so many turns that hold what goes with it: fewer if the opening names it.
-_LEAST_TOUCHED, _LEAST_TOUCHED_AFTER_OPENING = 3, 1
+_LEAST_TOUCHED, _LEAST_TOUCHED_AFTER_OPENING = 3, 2
 # A noun that is no such matter needs so many turns and people.
 _LEAST_TURNS, _LEAST_PEOPLE = 4, 3
 # A theme fills a conversation where so many of its turns hold it: at least, and of all.
