@@ -8,6 +8,7 @@ item: very old files, and a few of `codex exec`, have nothing else.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,6 +38,8 @@ from turnmark_session_store.transcripts.reader import ReadWarning
 
 # Turns of another agent's session that Codex took over; that agent's own reader reads them.
 _TAKEN_OVER = "external-import-turn"
+_NO_ORDINAL = -1
+_LARGEST_ORDINAL = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,18 +55,19 @@ class Rollout:
     """What one file holds, in the order of its lines.
 
     `metas` begins with the file's own; those of other threads came with copied lines. `entries` are
-    the messages, with the records that take some back between them. `ordinals` maps lines to their
-    ordinals, `spawns` the threads of sub-agents to the line that names them; `spawned_by` is the
-    exchange of another thread in which this file's first was set off. `taken` counts the records.
+    the messages, with the records that take some back between them. `ordinals` holds the ordinal of
+    each line from the first on, -1 where there is none; `spawns` maps the threads of sub-agents to
+    the line that names them; `spawned_by` is the exchange of another thread in which this file's
+    first was set off. `version` changes with all that its turns follow from.
     """
 
     lines: LineFile
     metas: list[Meta] = field(default_factory=list[Meta])
     entries: list[Said | RolledBack] = field(default_factory=list[Said | RolledBack])
-    ordinals: dict[int, int] = field(default_factory=dict[int, int])
+    ordinals: array[int] = field(default_factory=lambda: array("q"))
     spawns: dict[str, int] = field(default_factory=dict[str, int])
     title: str | None = None
-    taken: int = 0
+    version: int = 0
     segment: int = 0
     first_event_segment: int | None = None
     warnings: list[ReadWarning] = field(default_factory=list[ReadWarning])
@@ -106,11 +110,8 @@ class Rollout:
 
     def take(self, line: int, record: Mapping[str, Any]) -> None:
         """Adds the next record."""
-        self.taken += 1
         self._time = record_time(record, self._time)
-        ordinal = count_at(record, "ordinal")
-        if ordinal is not None:
-            self.ordinals[line] = ordinal
+        self._note_ordinal(line, count_at(record, "ordinal"))
         envelope = open_envelope(record)
         if envelope is None:
             return
@@ -120,6 +121,7 @@ class Rollout:
             return
         if not self.metas and (named := meta_of_name(self.name, self._time)) is not None:
             self.metas.append(named)
+            self.version += 1
         match kind:
             case "turn_context":
                 self._turn = string_at(payload, "turn_id") or self._turn
@@ -136,6 +138,18 @@ class Rollout:
             case _:
                 pass
 
+    def ordinal_of(self, line: int) -> int | None:
+        """Returns the ordinal of a line, counted from 1, None where it has none."""
+        found = self.ordinals[line - 1] if 0 < line <= len(self.ordinals) else _NO_ORDINAL
+        return None if found == _NO_ORDINAL else found
+
+    def line_of(self, ordinal: int) -> int | None:
+        """Returns the first line with an ordinal."""
+        try:
+            return self.ordinals.index(ordinal) + 1
+        except ValueError:
+            return None
+
     def counts(self, said: Said) -> bool:
         """Returns whether a message is to be taken from this copy of it."""
         first = self.first_event_segment
@@ -149,10 +163,16 @@ class Rollout:
             and said.segment == self.segment
         )
 
+    def _note_ordinal(self, line: int, ordinal: int | None) -> None:
+        if ordinal is not None and ordinal <= _LARGEST_ORDINAL:
+            self.ordinals.extend([_NO_ORDINAL] * (line - 1 - len(self.ordinals)))
+            self.ordinals.append(ordinal)
+
     def _take_meta(self, payload: Mapping[str, Any]) -> None:
         meta = read_meta(payload, self._time)
         if meta is not None:
             self.metas.append(meta)
+            self.version += 1
 
     def _take_event(self, line: int, payload: Mapping[str, Any]) -> None:
         for thread in spawned_threads(payload):
@@ -176,6 +196,7 @@ class Rollout:
                 exchanges = count_at(payload, "num_turns") or 0
                 if exchanges:
                     self.entries.append(RolledBack(line=line, exchanges=exchanges))
+                    self.version += 1
             case "thread_name_updated":
                 own = self.metas[0].thread if self.metas else None
                 if string_at(payload, "thread_id") in (own, None):
@@ -207,15 +228,17 @@ class Rollout:
         if source != "response":
             if words.phase != "plan" and self.first_event_segment is None:
                 self.first_event_segment = self.segment
+                self.version += 1
             if self._is_mirrored(turn, words, source):
                 return
         elif self.first_event_segment is not None:
             return
+        self.version += 1
         scheduled = self._scheduled if turn is None else self._turns_scheduled.get(turn, False)
         self.entries.append(
             Said(
                 line=line,
-                ordinal=self.ordinals.get(line),
+                ordinal=self.ordinal_of(line),
                 segment=self.segment,
                 source=source,
                 turn=turn,
@@ -245,6 +268,7 @@ class Rollout:
             if said.role == "assistant":
                 if said.text.strip() in message:
                     del self.entries[index]
+                    self.version += 1
                 return
 
 

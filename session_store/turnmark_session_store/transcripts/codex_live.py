@@ -61,8 +61,8 @@ class CodexFile(GrowingFile):
     @property
     def chain(self) -> Chain:
         """The turns up to now; made anew when there are more records."""
-        if self._chain is None or self._chained != self.rollout.taken:
-            self._chain, self._chained = Chain(self.rollout), self.rollout.taken
+        if self._chain is None or self._chained != self.rollout.version:
+            self._chain, self._chained = Chain(self.rollout), self.rollout.version
         return self._chain
 
 

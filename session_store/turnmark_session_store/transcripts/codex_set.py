@@ -142,7 +142,7 @@ class RolloutSet:
         started = chain.rollout.metas[0].started
         for other in others:
             if other.rollout.metas[0].started <= started or found is None:
-                line = _line_of_ordinal(other.rollout, base.end_ordinal - 1)
+                line = other.rollout.line_of(base.end_ordinal - 1)
                 found = (other, line + 1) if line is not None else found
         return found
 
@@ -277,10 +277,6 @@ def _line_at(rollout: Rollout, base: Base) -> int | None:
     starts = rollout.lines.starts
     index = bisect_left(starts, base.end_byte)
     ends_there = rollout.lines.position if index == len(starts) else starts[index]
-    if ends_there != base.end_byte or rollout.ordinals.get(index) != base.end_ordinal - 1:
+    if ends_there != base.end_byte or rollout.ordinal_of(index) != base.end_ordinal - 1:
         return None
     return index + 1
-
-
-def _line_of_ordinal(rollout: Rollout, ordinal: int) -> int | None:
-    return next((line for line, one in rollout.ordinals.items() if one == ordinal), None)

@@ -47,8 +47,9 @@ class ReadSession(msgspec.Struct, frozen=True, kw_only=True):
     earlier session said is not listed again. `tips` are the leaves that the session reaches, also
     where they belong to an earlier session; `head` is one of them, or None if nothing is live.
     `taken_back` are turns of which a record says that they were retracted: they stand in `turns`,
-    are always leaves, and are no tips. `namespace` is None where ids are those of the family.
-    `forked_from` is a pointer: its session and turn need not be part of the set.
+    nothing that is live hangs from them, and they are no tips. `namespace` is None where ids are
+    those of the family. `forked_from` is a pointer: its session and turn need not be part of the
+    set.
     """
 
     session: str

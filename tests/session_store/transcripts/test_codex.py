@@ -426,6 +426,19 @@ def test_a_revert_finds_its_line_by_the_byte_else_by_the_ordinal(tmp_path: Path)
         assert edges(*read(first, second)) == {"One": None, "Two": "One", "Three": "One"}
 
 
+@pytest.mark.parametrize("end", [2**64 - 1, 2**70, 77, -1, None, "2"])
+def test_a_base_that_can_not_be_is_lost_or_none(tmp_path: Path, end: Any) -> None:
+    """Numbers that no file reaches, and what is no number."""
+    first = write(tmp_path / rollout_name(THREAD), [meta(ordinal=0), *TALK[1:4]])
+    base = {"thread_id": THREAD, "end_ordinal_exclusive": end, "end_byte_offset": end}
+    fork = [meta(OTHER, 500, ordinal=2**70, history_base=base), typed("On", 510)]
+    second = write(tmp_path / rollout_name(OTHER), fork)
+    sessions = read(first, second)
+    [turn] = {one.session: one for one in sessions}[OTHER].turns
+    assert turn.predecessor is None
+    assert turn.lost_predecessor is (isinstance(end, int) and end > 0)
+
+
 def test_files_that_rest_on_each_other_in_a_circle_are_read(tmp_path: Path) -> None:
     """Nobody writes them, but nobody may hang."""
     for thread, other, key in ((THREAD, OTHER, U1), (OTHER, THREAD, U2)):
@@ -497,6 +510,19 @@ def test_a_sub_agent_that_began_with_its_parents_lines(
         assert found.caller == CallerRef(session=THREAD, turn=sessions[0].head or "")
 
 
+def test_a_sub_agents_copies_are_known_by_their_parents_ids_where_those_tell_no_time(
+    tmp_path: Path,
+) -> None:
+    """Of versions whose exchanges were counted."""
+    talk = [started("1", 10), typed("One", 11), told("First", 12)]
+    parent = write(tmp_path / rollout_name(THREAD), [meta(), *talk])
+    copied = [agent_meta(), meta(), *talk, started("2", 501), typed("Find ferries.", 502)]
+    agent = write(tmp_path / rollout_name(OTHER), copied)
+    whole, below = read(parent, agent)
+    assert edges(whole, below) == {"One": None, "First": "One", "Find ferries.": None}
+    assert said(below, kind="runtime") == ["Find ferries."]
+
+
 def test_a_caller_is_named_by_the_exchange_where_no_record_names_the_agent(tmp_path: Path) -> None:
     """The prompt of that exchange."""
     write(tmp_path / rollout_name(THREAD), TALK)
@@ -560,6 +586,13 @@ def test_an_exchange_that_no_person_set_off_is_no_persons(
         typed("Stop.", 21),
     )
     assert [turn.turn.kind for turn in session.turns] == [kind, "turn", "turn"]
+
+
+def test_what_a_scheduled_thread_is_told_is_no_persons(tmp_path: Path) -> None:
+    """Design: scheduler prompts are not recordable; what the model then says is."""
+    session = read_one(tmp_path, meta(thread_source="automation"), *TALK[1:])
+    assert said(session) == []
+    assert len(said(session, kind="runtime")) == len(said(session, role="assistant")) == 2
 
 
 def test_what_was_taken_over_from_another_agent_is_its_readers(tmp_path: Path) -> None:
