@@ -151,7 +151,11 @@ def main() -> None:
             [sys.executable, "-m", "turnmark", "serve", f"--config={config}", *places],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "CLAUDE_CONFIG_DIR": str(root / "claude")},
+            env={
+                **os.environ,
+                "CLAUDE_CONFIG_DIR": str(root / "claude"),
+                "CODEX_HOME": str(root / "codex"),
+            },
         ) as daemon:
             assert daemon.stdout is not None
             daemon.stdout.readline()

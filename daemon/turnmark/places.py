@@ -64,12 +64,13 @@ def config_path(given: Given = None, *, environ: Environment | None = None) -> P
 def claude_code_dir(configured: str, *, environ: Environment | None = None) -> Path | None:
     """Returns the directory of Claude Code's transcripts, None where they are off."""
     env = os.environ if environ is None else environ
-    if configured == "off":
-        return None
-    if configured != "auto":
-        return Path(_at_home(configured, env))
-    given = env.get("CLAUDE_CONFIG_DIR", "")
-    return (Path(given) if given.startswith("/") else home_dir(env) / ".claude") / "projects"
+    return _agent_dir(configured, env, _given(env, "CLAUDE_CONFIG_DIR", ".claude") / "projects")
+
+
+def codex_dir(configured: str, *, environ: Environment | None = None) -> Path | None:
+    """Returns the directory of Codex, with `sessions` in it, None where its transcripts are off."""
+    env = os.environ if environ is None else environ
+    return _agent_dir(configured, env, _given(env, "CODEX_HOME", ".codex"))
 
 
 def writer_dirs(state: Path) -> tuple[Path, ...]:
@@ -121,6 +122,12 @@ def _at_home(path: str, env: Environment) -> str:
     return path
 
 
+def _agent_dir(configured: str, env: Environment, found: Path) -> Path | None:
+    if configured == "off":
+        return None
+    return found if configured == "auto" else Path(_at_home(configured, env))
+
+
 def _runtime_sockets(env: Environment) -> list[Path]:
     found: list[Path] = []
     own = _systemd(env, "RUNTIME_DIRECTORY")
@@ -139,6 +146,11 @@ def _systemd(env: Environment, name: str) -> Path | None:
 
 
 def _xdg(env: Environment, name: str, default: str) -> Path:
+    return _given(env, name, default)
+
+
+def _given(env: Environment, name: str, default: str) -> Path:
+    """Returns the directory that a variable names by a full path, else the one at home."""
     given = env.get(name, "")
     return Path(given) if given.startswith("/") else home_dir(env) / default
 

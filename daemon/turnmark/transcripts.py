@@ -20,6 +20,7 @@ from turnmark_session_store import SessionStore
 from turnmark_session_store.backlog import park_backlog
 from turnmark_session_store.transaction import Transaction
 from turnmark_session_store.transcripts.claude_live import ClaudeCodeLiveReader
+from turnmark_session_store.transcripts.codex_live import CodexLiveReader
 from turnmark_session_store.transcripts.live import LiveReader
 from turnmark_session_store.transcripts.tail import Placed, TranscriptTail
 
@@ -40,7 +41,7 @@ class Transcripts:
     """Follows the agents that the configuration names: `watch_with` a watcher, then `run`."""
 
     def __init__(self, settings: Settings, store: SessionStore, memory: Memory) -> None:
-        readers: Iterable[LiveReader] = (ClaudeCodeLiveReader(),)
+        readers: Iterable[LiveReader] = (ClaudeCodeLiveReader(), CodexLiveReader())
         self._off = [reader.agent for reader in readers if reader.agent not in settings.transcripts]
         placed = _backlog_holder(settings, memory)
         self._tails = {
@@ -63,9 +64,10 @@ class Transcripts:
         return WATCHER_STEP_MS if self._tails else STEP_MS
 
     def watch_with(self, watcher: FileWatcher) -> None:
-        """Lets a watcher tell what changes below the roots, which need not be there yet."""
+        """Lets a watcher tell what changes below the places, which need not be there yet."""
         for tail in self._tails.values():
-            watcher.add_root(tail.root, partial(_tell, tail), accepts=is_of_transcripts)
+            for place in tail.places:
+                watcher.add_root(place, partial(_tell, tail), accepts=is_of_transcripts)
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Follows until cancelled."""

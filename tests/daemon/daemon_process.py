@@ -49,6 +49,7 @@ class DaemonPlace:
         self.socket = root / "s"
         self.log_file = root / "log"
         self.agents = root / "claude"
+        self.codex = root / "codex"
         self.config = root / "config.toml"
         self.configure(idle_minutes=idle_minutes, more=config)
         self.process: subprocess.Popen[bytes] | None = None
@@ -83,7 +84,8 @@ class DaemonPlace:
         """Starts the daemon and returns at once."""
         assert self.process is None, "a daemon runs here already"
         # The files of agents that this machine's user talks to are no business of a test.
-        given = {**os.environ, "CLAUDE_CONFIG_DIR": str(self.agents), **(environ or {})}
+        agents = {"CLAUDE_CONFIG_DIR": str(self.agents), "CODEX_HOME": str(self.codex)}
+        given = {**os.environ, **agents, **(environ or {})}
         given.pop("TURNMARK_FAILPOINT", None)
         if failpoint is not None:
             given["TURNMARK_FAILPOINT"] = failpoint

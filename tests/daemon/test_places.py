@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from turnmark.places import (
+    claude_code_dir,
     client_sockets,
+    codex_dir,
     config_path,
     home_dir,
     socket_path,
@@ -89,6 +91,19 @@ def test_client_passes_over_a_state_without_a_socket(tmp_path: Path, content: by
     if content is not None:
         (tmp_path / "socket.path").write_bytes(content)
     assert client_sockets(state=tmp_path, environ=HOME) == []
+
+
+def test_agents_say_where_their_files_are() -> None:
+    """By their variable, where that is a full path, else at home; the configuration goes before."""
+    home = {"HOME": "/home/me"}
+    assert claude_code_dir("auto", environ=home) == Path("/home/me/.claude/projects")
+    assert codex_dir("auto", environ=home) == Path("/home/me/.codex")
+    named = {**home, "CODEX_HOME": "/srv/codex", "CLAUDE_CONFIG_DIR": "elsewhere"}
+    assert codex_dir("auto", environ=named) == Path("/srv/codex")
+    assert claude_code_dir("auto", environ=named) == Path("/home/me/.claude/projects")
+    for find in (claude_code_dir, codex_dir):
+        assert find("off", environ=named) is None
+        assert find("~/x", environ=named) == Path("/home/me/x")
 
 
 def test_a_user_without_a_home_has_the_root(monkeypatch: pytest.MonkeyPatch) -> None:

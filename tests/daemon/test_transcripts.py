@@ -1,4 +1,4 @@
-"""Claude Code's files followed by a real daemon, as a program beside it writes them."""
+"""Agents' files followed by a real daemon, as a program beside it writes them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ import pytest
 
 from daemon.daemon_process import DaemonPlace, daemon_place
 from session_store.transcripts.claude_records import SESSION, answer, hook, user
+from session_store.transcripts.codex_rollouts import THREAD, item, meta, rollout_name, uuid7
+from session_store.transcripts.codex_rollouts import lines as rollout_lines
 from session_store.transcripts.live_sessions import Recording, torn
 from session_store.transcripts.tailing import Dag, append, dag_in, differences
 from turnmark_events.types import TipMoved
 from turnmark_session_store.database import open_reader
 
 SECONDS = 60
+CODEX_PROMPTS = (uuid7(1, 7), uuid7(2, 8))
 QUIET_MINUTES = 60
 
 
@@ -232,6 +235,37 @@ async def test_what_is_followed_is_written_and_recalled(place: DaemonPlace, proj
     turnmark(place, "flush")
     assert "Bergen" in turnmark(place, "recall", "where do I live?")
     assert "following 1 file in " in turnmark(place, "status")
+    place.stop()
+
+
+@pytest.mark.anyio
+async def test_what_codex_writes_is_followed_archived_and_recalled(place: DaemonPlace) -> None:
+    """From a line in a rollout to the answer of a recall; imported as well, it is there once."""
+    file = place.codex / "sessions" / "2026" / "08" / "09" / rollout_name(THREAD)
+    archived = place.codex / "archived_sessions" / file.name
+    place.start()
+    assert f"waiting for {place.codex / 'sessions'}" in turnmark(place, "status")
+    said = (
+        item("UserMessage", CODEX_PROMPTS[0], THREAD, 1, "I moved from Oslo to Bergen in May."),
+        item("UserMessage", CODEX_PROMPTS[1], THREAD, 2, "我喜欢黑咖啡。"),
+    )
+    async with place.connect() as client, client.subscribe(types=["TipMoved"]) as events:
+        append(file, rollout_lines(meta(), said[0]))
+        with anyio.fail_after(SECONDS):
+            event = await anext(events)
+            assert isinstance(event, TipMoved)
+            assert (event.session, event.new) == (THREAD, CODEX_PROMPTS[0])
+        archived.parent.mkdir()
+        file.rename(archived)
+        append(archived, rollout_lines(said[1]))
+        with anyio.fail_after(SECONDS):
+            event = await anext(events)
+            assert isinstance(event, TipMoved)
+            assert (event.old, event.new) == CODEX_PROMPTS
+    turnmark(place, "flush")
+    assert "Bergen" in turnmark(place, "recall", "where do I live?")
+    assert "2 turns, 0 new" in turnmark(place, "import", place.codex, "--no-flush")
+    assert f"following 1 file in {place.codex}" in turnmark(place, "status")
     place.stop()
 
 

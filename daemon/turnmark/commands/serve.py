@@ -78,8 +78,11 @@ def settings_of(invocation: Invocation) -> Settings:
 
 def _transcripts(config: Config, environ: Mapping[str, str]) -> dict[str, Path]:
     """Returns the directory of each agent that this version can follow and that is not off."""
-    claude_code = places.claude_code_dir(config.transcripts.claude_code, environ=environ)
-    return {} if claude_code is None else {"claude-code": claude_code}
+    found = {
+        "claude-code": places.claude_code_dir(config.transcripts.claude_code, environ=environ),
+        "codex": places.codex_dir(config.transcripts.codex, environ=environ),
+    }
+    return {agent: place for agent, place in found.items() if place is not None}
 
 
 def _watchdog_usec(environ: Mapping[str, str]) -> int:

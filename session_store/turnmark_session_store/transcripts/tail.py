@@ -153,7 +153,7 @@ class TranscriptTail:
         there = self._root_is_there or looking
         return TailStatus(
             state="waiting" if not there else "scanning" if scanning else "following",
-            path=str(self.root),
+            path=str(self.root if there else self.places[0]),
             files=len(self._files),
             bytes_done=total - left,
             bytes_total=total,
