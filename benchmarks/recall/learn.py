@@ -43,12 +43,13 @@ from turnmark_memory.features import FEATURES, rate
 from turnmark_memory.floor import signs_of
 from turnmark_memory.index import Index
 from turnmark_memory.index_schema import Filters, TurnDoc
+from turnmark_memory.nameless import nameless
 from turnmark_memory.search_text import query_of
 
-_PENALTY = 3.0
+_PENALTY = 10.0
 """Of weights in units of a feature's deviation. 0.3 to 30 differ by 0.2 points left out."""
 
-_BILINGUAL_TIMES = {False: 3.0, True: 1.0}
+_BILINGUAL_TIMES = {False: 0.5, True: 0.5}
 """How often a question of the bilingual set counts, by words and with meaning. Source: there, 1
 instead of 3 finds 1.3 points more in a conversation left out, and 0.7 points less at 1 of the
 bilingual questions left out; by words 0.7 more and 2.1 less."""
@@ -156,7 +157,7 @@ def _example(
     found = gather(index, asked, Filters(), ("turn",))
     near: dict[DocRef, float] = {}
     if meant is not None:
-        near = meant.nearness(question.text)
+        near = meant.nearness(nameless(question.text, asked, found.named))
         close = sorted(near, key=lambda doc: (-near[doc], doc))[:_NEAR]
         found = with_near(index, found, close, Filters())
     rated = rate(asked, found, near)

@@ -32,6 +32,7 @@ FEATURES = (
     "follows_question",
     "answers",  # follows a question, and that has the words
     "is_question",
+    "is_question_unnamed",  # where no speaker is named: people ask each other, agents are asked
     "session_words",  # the words of its session's matches together, of the best session
     "session_best",
     "session_share",
@@ -47,6 +48,7 @@ FEATURES = (
     "date",  # of the day or month that the question names
     "question_of_time",
     "opens",  # the first of its session
+    "opens_named",  # where a speaker is named: friends begin with their news
     "phrase",  # two of the question's words side by side
     "near",  # in meaning
     "near_of_nearest",  # ... as a part of how near the nearest is
@@ -175,6 +177,7 @@ class _Rating:
             if _DATE_TERM.fullmatch(f" {term} ")
         )
         self._speaker = _speaker_asked_for(asked, candidates.named, found.values())
+        self._names_one = self._speaker is not None and self._speaker[0] is not None
         self._named = tuple(f" {term} " for term in candidates.named)
         self._sessions: dict[str, tuple[float, float, float, float]] = {}
 
@@ -224,6 +227,8 @@ class _Rating:
         is_speaker = self._is_speaker(one)
         traits, wants = one.traits, self._asked.wants
         of_self = bool(traits & _SELF)
+        named, is_question = self._names_one, 1.0 if traits & _QUESTION else 0.0
+        opens = float(before is None and self._kind == "turn")
         session_words, session_best, session_share, near_session = self._sessions[one.session]
         return (
             words[row],
@@ -235,7 +240,8 @@ class _Rating:
             0.0 if before_that is None else words[before_that],
             float(follows),
             words_before if follows else 0.0,
-            1.0 if traits & _QUESTION else 0.0,
+            is_question,
+            0.0 if named else is_question,
             session_words,
             session_best,
             session_share,
@@ -250,7 +256,8 @@ class _Rating:
             _names_in(traits) if wants.name else 0.0,
             float(any(term in one.terms for term in self._dates)) if self._dates else 0.0,
             1.0 if wants.time and traits & _ASKS else 0.0,
-            float(before is None and self._kind == "turn"),
+            opens,
+            opens if named else 0.0,
             self._phrases_in(one.terms),
             self._near[row],
             self._near[row] / self._nearest,

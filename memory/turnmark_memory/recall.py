@@ -25,6 +25,7 @@ from turnmark_memory.hits import BranchLabel, Hit, Source, collapsed
 from turnmark_memory.index import Index
 from turnmark_memory.index_rows import microseconds
 from turnmark_memory.index_schema import BlockDoc, Filters, TurnDoc
+from turnmark_memory.nameless import nameless
 from turnmark_memory.ranking import MEANING_FLOOR, Ranked, rank
 from turnmark_memory.requests import HitKind, RecallRequest
 from turnmark_memory.search_text import Query, fold, query_of
@@ -184,12 +185,13 @@ class Recall:
         search = partial(gather, self._index, asked, filters, request.kinds, words=by_words)
         if self._dense is None or request.mode == "lexical":
             return await self._in_thread(lambda: self._opened(rank(asked, search()), request))
+        meant = await self._in_thread(partial(self._meant, asked, request))
         near, (found, also) = await both(
-            partial(self._nearness, self._dense, request, limit=DEPTH),
+            partial(self._nearness, self._dense, meant, limit=DEPTH),
             partial(self._in_thread, lambda: (search(), self._narrowed(request.kinds, filters))),
         )
         also = [*(doc for doc in found.documents() if doc not in near), *also]
-        nearness = {**near, **await self._nearness(self._dense, request, also=also)}
+        nearness = {**near, **await self._nearness(self._dense, meant, also=also)}
         least = MEANING_FLOOR if by_words else _ASKED_BY_MEANING
         nearest = _nearest(nearness, request.kinds, least)
 
@@ -219,6 +221,14 @@ class Recall:
         return await self._in_thread(
             lambda: self._opened(rank(asked, found, floored=False), request)
         )
+
+    def _meant(self, asked: Query, request: RecallRequest) -> RecallRequest:
+        """Returns what an embedder is asked: who is named is weighed apart, if words count."""
+        if request.mode == "dense":
+            return request
+        speakers = self._index.speaker_terms(asked.terms)
+        query = nameless(request.query, asked, speakers)
+        return msgspec.structs.replace(request, query=query)
 
     async def _nearness(
         self,

@@ -25,6 +25,7 @@ from typing import cast
 import apsw
 import msgspec
 
+from turnmark_memory.kinds import KINDS
 from turnmark_memory.traits import Wants, wants_of
 from turnmark_memory.word_forms import BASE_FORMS, STAND_INS, TRANSLATIONS
 
@@ -124,19 +125,20 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
 
     `full` are the terms of which any one shows that a document has it, `half` those that show it
     in part (the character alone, without its neighbour), and `kin` other words that the answer may
-    say in its place. `common` marks general words, `name`
-    what is written like a name or a number.
+    say in its place; `members`, which no index is asked for, are of the kind that it names.
+    `common` marks general words, `name` what is written like a name or a number.
     """
 
     full: tuple[str, ...]
     half: tuple[str, ...] = ()
     kin: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
     common: bool = False
     name: bool = False
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Whatever shows that a document speaks of it."""
+        """Whatever is looked for to find out that a document speaks of it."""
         return self.full + self.half + self.kin
 
 
@@ -314,6 +316,7 @@ def _units(plain: str, names: frozenset[str]) -> Iterator[Unit]:
             yield Unit(
                 full=full,
                 kin=_kin_of(full),
+                members=_members_of(full),
                 common=word in _COMMON_WORDS,
                 name=word in names,
             )
@@ -351,6 +354,7 @@ def _character_unit(part: str, i: int) -> Unit:
         full=_with_answers(pairs),
         half=(part[i],),
         kin=_kin_of(pairs),
+        members=_members_of(pairs),
         common=any(p in _COMMON_WORDS for p in pairs),
     )
 
@@ -374,3 +378,17 @@ def _kin() -> Mapping[str, tuple[str, ...]]:
 
 def _kin_of(terms: Iterable[str]) -> tuple[str, ...]:
     return tuple(kin for term in terms for kin in _kin().get(term, ()) if kin != term)
+
+
+@cache
+def _members() -> Mapping[str, tuple[str, ...]]:
+    """Returns the terms of a kind's members by the terms that name the kind."""
+    found: dict[str, dict[str, None]] = defaultdict(dict)
+    for names, members in KINDS:
+        for name in names:
+            found[_stem(name)].update(dict.fromkeys(map(_stem, members)))
+    return {term: tuple(members) for term, members in found.items()}
+
+
+def _members_of(terms: Iterable[str]) -> tuple[str, ...]:
+    return tuple(one for term in terms for one in _members().get(term, ()))

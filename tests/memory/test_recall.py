@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from threading import Barrier
 
@@ -17,6 +17,7 @@ from turnmark_events.errors import Refused, Unavailable
 from turnmark_memory.dense import DocRef
 from turnmark_memory.hits import Hit, Source
 from turnmark_memory.index import Index
+from turnmark_memory.index_schema import Filters, Found, Kind
 from turnmark_memory.recall import Place, Recall, RecallAnswer, label_of_places
 from turnmark_memory.requests import ForgetRequest, RecallRequest
 
@@ -451,11 +452,11 @@ class Watched(Index):
 
     barrier: Barrier | None = None
 
-    def speaker_terms(self, terms: Iterable[str]) -> frozenset[str]:
+    def likely(self, kind: Kind, terms: Sequence[str], k: int, filters: Filters) -> list[Found]:
         """Returns what the index returns, after the meeting."""
         if self.barrier is not None:
             self.barrier.wait(GIVE_UP_SECONDS)
-        return super().speaker_terms(terms)
+        return super().likely(kind, terms, k, filters)
 
 
 class Meets(Meant):
