@@ -36,6 +36,13 @@ _LONGEST_BYTES = 900
 """Some 220 tokens, 0.3 s on one core, in English as in Chinese: what a turn is about is said by
 then. The cost grows with the length, and one vector can't hold more anyway."""
 
+_LONGEST_QUESTION_BYTES = 300
+"""Some 75 tokens, 60 ms: a whole message of an agent's user, which a context is asked for, would
+cost 0.3 s that somebody waits. Its beginning and its end are taken, where people ask. Source: 90
+questions of LoCoMo and the bilingual set with 380 bytes of small talk before or after them, by
+vectors alone, find 74.4 and 74.6 % of the evidence in the first ten, and embedded whole 74.6 and
+75.0 %; the questions alone find 78.3 %."""
+
 _NEEDED = frozenset({"avx2", "fma"})
 """What the engine in the wheel is compiled for; without them it is an illegal instruction."""
 
@@ -100,8 +107,8 @@ class E5:
         return bytes(self._loaded().passage(_clean(text)).tobytes())
 
     def query(self, text: str) -> bytes:
-        """Returns the vector of a question, some 20 ms. Raises as `passage`."""
-        return bytes(self._loaded().query(_clean(text)).tobytes())
+        """Returns the vector of a question, some 20 ms, 60 for a long one. Raises as `passage`."""
+        return bytes(self._loaded().query(_clean(_ends(text))).tobytes())
 
     def _loaded(self) -> Any:
         with self._lock:
@@ -126,6 +133,19 @@ def _load() -> Any:
         ) from error
     log.info("embedder_loaded", model=_MODEL)
     return engine
+
+
+def _ends(text: str) -> str:
+    """Returns a question, or the beginning and the end of a long one."""
+    half = _LONGEST_QUESTION_BYTES // 2
+    head, tail = (
+        text[: 2 * half].encode("utf-8", "replace"),
+        text[-half:].encode("utf-8", "replace"),
+    )
+    if len(text) <= 2 * half and len(head) <= 2 * half:
+        return text
+    begin, end = head[:half].decode("utf-8", "ignore"), tail[-half:].decode("utf-8", "ignore")
+    return f"{begin} … {end}"
 
 
 def _clean(text: str) -> str:

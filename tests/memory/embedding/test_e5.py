@@ -68,6 +68,46 @@ def test_nothing_heavy_is_imported_before_it_is_used() -> None:
     assert ran.returncode == 0
 
 
+class Engine:
+    """What the package has, as far as it is called: it only notes what."""
+
+    _lib = None
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def query(self, text: str) -> memoryview:
+        """Returns nothing of use."""
+        self.asked.append(text)
+        return memoryview(b"1234")
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("Where does Dana live?", "Where does Dana live?"),
+        ("林晓住在哪里？" + "好" * 80, "林晓住在哪里？" + "好" * 80),
+        ("a" * 300, "a" * 300),
+        ("Where? " + "well, " * 5_000 + "and who?", None),
+        ("好" * 101, "好" * 50 + " … " + "好" * 50),
+        ("好" * 9_000 + "林晓在哪里？", "好" * 50 + " … " + "好" * 44 + "林晓在哪里？"),
+        ("\ud800" * 400, "?" * 150 + " … " + "?" * 150),
+        ("", ""),
+    ],
+)
+def test_of_a_long_question_its_beginning_and_its_end_are_embedded(
+    question: str, asked: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There people ask; the time grows with the length, and somebody waits."""
+    engine = Engine()
+    monkeypatch.setattr(e5, "_load", lambda: engine)
+    e5.E5().query(question)
+    (given,) = engine.asked
+    assert given == asked if asked is not None else given.startswith("Where? well, ")
+    assert given.endswith(question[-4:].replace("\ud800", "?"))
+    assert len(given.encode()) <= 300 + len(" … ".encode())
+
+
 @installed
 def test_the_frame_that_comes_along_is_that_of_the_model() -> None:
     """Made of the same probes by the engine that is installed; another engine rounds otherwise."""
