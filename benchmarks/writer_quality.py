@@ -1,14 +1,16 @@
 """What the built-in writer keeps of labelled conversations: precision and recall, and its speed.
 
 Run: python benchmarks/writer_quality.py [--half learn|held_out|all] [--misses [learn|held_out|all]]
-     [--locomo FILE] [--json]
+     [--titled] [--locomo FILE] [--json]
 
 Each conversation of `writer_corpus/` goes through a real memory, a batch per session, as sessions
 fall silent. Measured: whether the right turns are kept; whether the statements are; whether each
 is filed, stands alone, supersedes what it replaces; whether what is said again is cited and not
 written again. The goals are 0.85 / 0.80. `--misses` lists what is wrong, of the half `learn` unless
-another is named: nobody who works on the rules reads those of `held_out`. LoCoMo is read from the
-reader's own copy (or the variable LOCOMO). Speed is CPU time of one thread, so of one core.
+another is named: nobody who works on the rules reads those of `held_out`. With `--titled` the
+groups of the half `learn` are called as such groups are; the figures are those without. LoCoMo is
+read from the reader's own copy (or the variable LOCOMO). Speed is CPU time of one thread, so of one
+core.
 """
 
 from __future__ import annotations
@@ -45,10 +47,10 @@ async def written(turns: Sequence[Turn]) -> Written:
         return await write(turns, Path(made))
 
 
-def results(halves: Sequence[Half]) -> list[Result]:
+def results(halves: Sequence[Half], *, titled: bool = False) -> list[Result]:
     """Returns how each conversation was judged."""
     found: list[Result] = []
-    for conversation in (one for half in halves for one in read(half)):
+    for conversation in (one for half in halves for one in read(half, titled=titled)):
         states = anyio.run(written, conversation.turns).states
         found.append((conversation, judge(conversation.turns, states)))
     return found
@@ -76,13 +78,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--half", default="all", choices=(*HALVES, "all"))
     parser.add_argument("--misses", nargs="?", const="learn", choices=(*HALVES, "all"))
+    parser.add_argument("--titled", action="store_true")
     parser.add_argument("--locomo", default=os.environ.get("LOCOMO"))
     parser.add_argument("--json", action="store_true", help="the same for machines")
     given = parser.parse_args()
     quiet = structlog.make_filtering_bound_logger(logging.ERROR)
     structlog.configure(wrapper_class=quiet)
     halves = HALVES if given.half == "all" else (given.half,)
-    judged = results(halves)
+    judged = results(halves, titled=given.titled)
     found = Found(
         rows=tuple(rows(judged)),
         speed=speed_of([turn for half in halves for one in read(half) for turn in one.turns]),

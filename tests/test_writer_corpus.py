@@ -79,6 +79,13 @@ def test_keeps_to_its_format(half: str) -> None:
             assert all(set(one) == GOLD_FIELDS for one in turn["keep"])
 
 
+def test_titles_are_of_groups_to_learn_from() -> None:
+    """Each session of those groups has one, and nothing else has."""
+    groups = (said for said in conversations("learn").values() if said[0]["kind"] == "group")
+    titles = msgspec.json.decode((CORPUS / "titles.json").read_bytes(), type=dict[str, str])
+    assert set(titles) == {turn["session"] for said in groups for turn in said}
+
+
 @pytest.mark.parametrize("half", HALVES)
 def test_quotes_what_was_said(half: str) -> None:
     """Every quote is a part of its turn, or of one that the label names as evidence too."""

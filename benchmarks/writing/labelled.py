@@ -69,12 +69,22 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
         return self.turns[0].kind
 
 
-def read(half: Half) -> list[Conversation]:
-    """Returns the conversations of a half by name."""
+def read(half: Half, *, titled: bool = False) -> list[Conversation]:
+    """Returns the conversations of a half by name; `titled` sessions are called what groups are."""
     decoder = msgspec.json.Decoder(Turn)
+    titles = _titles() if titled else {}
     return [
         Conversation(
-            name=file.stem, half=half, turns=tuple(decoder.decode_lines(file.read_bytes()))
+            name=file.stem,
+            half=half,
+            turns=tuple(
+                msgspec.structs.replace(turn, title=titles.get(turn.session))
+                for turn in decoder.decode_lines(file.read_bytes())
+            ),
         )
         for file in sorted((CORPUS / half).glob("*.jsonl"))
     ]
+
+
+def _titles() -> dict[str, str]:
+    return msgspec.json.decode((CORPUS / "titles.json").read_bytes(), type=dict[str, str])

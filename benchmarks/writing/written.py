@@ -75,7 +75,10 @@ async def write(turns: Sequence[Turn], place: Path) -> Written:
     async with memory_at_work(writer, place=place) as (store, memory):
         for session, said in groupby(turns, key=lambda turn: turn.session):
             part = list(said)
-            opened = OpenSession(session=session, agent=part[0].agent, project=part[0].project)
+            first = part[0]
+            opened = OpenSession(
+                session=session, agent=first.agent, project=first.project, title=first.title
+            )
             await store.open_session(opened)
             await store.append(AppendTurns(session=session, turns=[turn_in(one) for one in part]))
             await _flush(memory)
