@@ -78,11 +78,15 @@ def _scores(
     listed, followed = listing(frequencies)
     scores: dict[int, float] = {}
     for term in listed:
-        # The longer list is made without a loop of ours, the shorter one added to it.
-        having = dict.fromkeys(rows_of(term), _rarity(frequencies[term], size))
-        for row, score in scores.items():
-            having[row] = having.get(row, 0.0) + score
-        scores = having
+        rows, rarity = rows_of(term), _rarity(frequencies[term], size)
+        if len(rows) > len(scores):
+            # The longer list is made without a loop of ours, the shorter one added to it.
+            before, scores = scores, dict.fromkeys(rows, rarity)
+            for row, score in before.items():
+                scores[row] = scores.get(row, 0.0) + score
+        else:
+            for row in rows:
+                scores[row] = scores.get(row, 0.0) + rarity
     some = match_any(listed)
     for term in followed:
         rarity = _rarity(frequencies[term], size)
