@@ -57,7 +57,8 @@ def refs_before(db: apsw.Connection, turn: int, steps: int) -> list[tuple[str, s
 def load_evidence(db: apsw.Connection, turns: Sequence[int], *, mask: bool) -> list[Evidence]:
     """Returns the turns that still have words, oldest first, with labels of the usual length.
 
-    `mask` masks secrets here, where the store keeps them (`mask = "exits"`).
+    `mask` masks secrets here, where the store keeps them (`mask = "exits"`). Titles are masked
+    always: the store keeps them as they are.
     """
     bound = {"turns": json_keys(turns), "steps": _STEPS_UP}
     rows = rows_of(db, _EVIDENCE, bound)
@@ -82,7 +83,7 @@ def load_evidence(db: apsw.Connection, turns: Sequence[int], *, mask: bool) -> l
                 text=mask_secrets(words)[0] if mask else words,
                 tokens=tokens,
                 after="" if before is None else label_of(*json.decode(before)),
-                title=mask_secrets(title)[0] if mask and title else title,
+                title=mask_secrets(title)[0] if title else None,
             )
         )
     return found
