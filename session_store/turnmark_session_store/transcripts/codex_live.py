@@ -9,13 +9,17 @@ Messages are written when they are whole, so nearly all can be given out at once
 - a sub-agent's first turn until a record names the agent; after a minute the exchange decides;
 - nothing before its predecessor and its caller.
 
+Sub-agents' threads are followed together with the thread that they are of: all of them rest on its
+file, and a rule about its project is one about theirs.
+
 A file that is moved to the archive is the same file: what was read of it under its old name is left
 out as soon as it begins what stands under the new one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +40,9 @@ from turnmark_session_store.transcripts.ordering import parents_first
 
 _PLACES = ("sessions", "archived_sessions")
 _ROLLOUT = "rollout-"
+# Where the first record begins: the root of an agent's family is named there, if it is at all.
+_BEGINNING_BYTES = 4096
+_ROOT = re.compile(rb'"session_id":\s*"([0-9a-f-]{36})"')
 # The first record holds the program's instructions; none was seen that is longer than 60 KB.
 _PEEKED_BYTES = 1024 * 1024
 
@@ -67,7 +74,11 @@ class CodexFile(GrowingFile):
 
 
 class CodexLiveSet(GrowingSet[CodexFile]):
-    """Codex's `LiveSet`."""
+    """Codex's `LiveSet`; `families` maps threads that were found to those they are of."""
+
+    def __init__(self, patience: Patience, families: Mapping[str, str]) -> None:
+        super().__init__(patience)
+        self._families = families
 
     def begin_file(self, path: Path, session: str, known: Reached | None) -> CodexFile:
         """Returns a file of which nothing is read yet."""
@@ -84,17 +95,17 @@ class CodexLiveSet(GrowingSet[CodexFile]):
             metas = file.rollout.metas
             if metas and not metas[0].by_program:
                 named |= origins_of(file.rollout) | {metas[0].thread}
-        return named
+        return {self._families.get(thread, thread) for thread in named}
 
     def project_of(self, session: str) -> str | None:
-        """Returns the directory in which a thread began."""
+        """Returns the directory in which a thread began, its agents' only without its own."""
         metas = (
             meta
             for file in self.files.values()
             if file.session == session
             for meta in file.rollout.metas[:1]
         )
-        first = min(metas, key=lambda meta: meta.started, default=None)
+        first = min(metas, key=lambda meta: (meta.parent is not None, meta.started), default=None)
         return first.cwd if first is not None else None
 
     def turn_ids(self) -> set[str]:
@@ -174,18 +185,52 @@ class CodexLiveReader:
 
     def __init__(self, patience: Patience | None = None) -> None:
         self._patience = patience or Patience()
+        self._families: dict[str, str] = {}
+        self._known: dict[Path, str] = {}
 
     def places(self, root: Path) -> tuple[Path, ...]:
         """Returns the directories of threads in use and of archived ones."""
         return tuple(root / name for name in _PLACES)
 
     def session_of(self, path: Path) -> str | None:
-        """Returns the thread that a file belongs to, None if it is no rollout; see `thread_of`."""
-        return thread_of(path)
+        """Returns the thread whose family a file belongs to; None if it is no rollout, or not yet.
+
+        Reads the start of a file that it was not asked about before, and remembers the answer.
+
+        Raises:
+            OSError: if it has to be read and can't be.
+        """
+        known = self._known.get(path)
+        if known is not None:
+            return known
+        thread = thread_of(path)
+        family = family_of(path, thread) if thread is not None else None
+        if thread is None or family is None:
+            return None
+        self._families[thread] = self._known[path] = family
+        return family
 
     def live_set(self) -> CodexLiveSet:
         """Returns an empty set."""
-        return CodexLiveSet(self._patience)
+        return CodexLiveSet(self._patience, self._families)
+
+
+def family_of(path: Path, thread: str) -> str | None:
+    """Returns the thread of a person that a thread is of, itself if it is one or names none.
+
+    None while too little of the file is written. Old versions name no root: their agents are
+    followed by themselves.
+
+    Raises:
+        OSError: if the file can't be read.
+    """
+    with path.open("rb") as file:
+        head = file.read(_BEGINNING_BYTES)
+    line, newline, _ = head.partition(b"\n")
+    found = _ROOT.search(line)
+    if found is not None:
+        return found[1].decode()
+    return thread if newline or len(head) == _BEGINNING_BYTES else None
 
 
 def thread_of(path: Path) -> str | None:

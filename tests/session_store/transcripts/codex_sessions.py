@@ -316,7 +316,8 @@ class CodexRecording:
         agent.is_agent = True
         self.files_open.remove(agent)
         spawn = {"thread_spawn": {"parent_thread_id": file.thread, "depth": 1}}
-        self._meta(agent, source={"subagent": spawn}, parent_thread_id=file.thread)
+        more = {"session_id": file.thread} if self.chance.random() < 0.7 else {}
+        self._meta(agent, source={"subagent": spawn}, parent_thread_id=file.thread, **more)
         if not file.paginated and self.chance.random() < 0.5:
             for kept in copy.deepcopy(file.records):
                 self._write(agent, kept | {"timestamp": at(self._second)})

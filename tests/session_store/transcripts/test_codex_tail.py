@@ -411,14 +411,17 @@ async def test_threads_that_are_nobodys_and_other_files_are_left_alone(
 
 @pytest.mark.anyio
 async def test_a_project_that_is_off_is_not_followed(root: Path, file: Path, place: Path) -> None:
-    """Law 15, too: turnmark's own writer may be Codex."""
+    """Nor what it spawned elsewhere. Law 15, too: turnmark's own writer may be Codex."""
 
     def memory_for(project: str | None, session: str) -> str:
         return "off" if project == "/home/robin/secret" else "on"
 
     other = file.with_name(rollout_name(OTHER))
+    of_other: Record = {"session_id": OTHER, "parent_thread_id": OTHER, "cwd": "/elsewhere"}
     async with follow(place / "a.db", root, memory_for=memory_for) as tailed:
         append(other, lines(meta(OTHER, 500, cwd="/home/robin/secret"), typed("Hush", 501)))
+        task = [meta(uuid7(900, 3), 900, **of_other), told("Hush, hush", 901)]
+        append(file.with_name(rollout_name(uuid7(900, 3))), lines(*task))
         append(file, lines(*TALK[:3]))
         await tailed.settle()
         append(other, lines(typed("Hush!", 502)))
@@ -437,3 +440,22 @@ def test_a_file_is_of_the_thread_in_its_name_else_in_its_first_record(tmp_path: 
     assert thread_of(odd) == THREAD
     assert thread_of(tmp_path / "history.jsonl") is None
     assert thread_of(tmp_path / f"{rollout_name(THREAD)}.zst") is None
+
+
+def test_a_sub_agents_file_is_of_the_family_that_its_first_record_names(tmp_path: Path) -> None:
+    """As soon as that is written; without one it is its own thread's, and other files nobody's."""
+    reader = CodexLiveReader()
+    file = tmp_path / rollout_name(OTHER)
+    append(file, b"")
+    assert reader.session_of(file) is None
+    first = lines(meta(OTHER, 500, session_id=THREAD, base_instructions={"text": "x" * 50_000}))
+    append(file, first[:60])
+    assert reader.session_of(file) is None
+    append(file, first[60:])
+    assert reader.session_of(file) == THREAD
+    for number, start in enumerate((b'{"id":"x","timestamp":"y"}\n', b"\0\n", b" " * 9_000)):
+        old = tmp_path / rollout_name(uuid7(900, number))
+        append(old, start)
+        assert reader.session_of(old) == uuid7(900, number)
+    append(tmp_path / "history.jsonl", first)
+    assert reader.session_of(tmp_path / "history.jsonl") is None
