@@ -37,9 +37,11 @@ from turnmark_memory.dense import Dense
 from turnmark_memory.embedding.embedder import Embedder, find_embedder
 from turnmark_memory.index import Index
 from turnmark_memory.index_schema import TurnDoc
+from turnmark_memory.nameless import nameless
 from turnmark_memory.recall import Recall
 from turnmark_memory.relations import StoreRelations
 from turnmark_memory.requests import ContextRequest, RecallMode, RecallRequest
+from turnmark_memory.search_text import query_of
 from turnmark_memory.tokens import load_counter
 from turnmark_session_store import SessionStore
 from turnmark_session_store.model import Speaker, TurnIn
@@ -51,6 +53,8 @@ _ASKED_ABOUT = 5_000
 _CORE_PARAGRAPHS = 40
 _VECTORS_AT_ONCE = 2_000
 _SHOWN = (0.5, 0.95)
+_NAMED = frozenset({"dana"})
+"""Whom questions of `Speech` name."""
 
 
 class Asked:
@@ -67,7 +71,8 @@ class Asked:
         while True:
             text = self._dice.choice(self._texts)
             question = self._speech.question(text, self._dice)
-            self.answers[question] = text
+            for asked in (question, nameless(question, query_of(question), _NAMED)):
+                self.answers[asked] = text  # an embedder is asked without names
             yield question
 
 
