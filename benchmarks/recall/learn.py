@@ -12,9 +12,7 @@ conversation out at a time. For each question the weights make a distribution ov
 on large weights: a convex problem, solved by Newton's method, so that the same data give the same
 weights. A logistic fit of the sums then gives scale and bias, so that a score is a likelihood.
 
-The floor is a logistic fit of `floor.Signs` on the same half's questions: those that the memory can
-answer, and those about something absent from it or about other conversations. Its threshold is the
-lowest that 2.5 % of the answerable ones of LoCoMo, English or Chinese do not reach.
+The floor is learned by `floor_learned.py`, of the same questions and of some that nothing answers.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ import argparse
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -33,17 +31,20 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from recall import bilingual, locomo
 from recall.corpus import Corpus, Half, Question
+from recall.floor_learned import Sample, floor_lines
+from recall.newton import Array, least
 from turnmark_memory.candidates import gather, with_near
 from turnmark_memory.dense import DocRef
 from turnmark_memory.embedding.documents import of_turn
 from turnmark_memory.embedding.embedder import Embedder, find_embedder
 from turnmark_memory.embedding.frame import Frame
 from turnmark_memory.embedding.nearness import nearness
-from turnmark_memory.features import FEATURES, rate
-from turnmark_memory.floor import signs_of
+from turnmark_memory.features import FEATURES, Ratings
+from turnmark_memory.floor import Signs, signs_of
 from turnmark_memory.index import Index
 from turnmark_memory.index_schema import Filters, TurnDoc
 from turnmark_memory.nameless import nameless
+from turnmark_memory.ranking import possible, sighted
 from turnmark_memory.search_text import query_of
 
 _PENALTY = 10.0
@@ -57,25 +58,17 @@ bilingual questions left out; by words 0.7 more and 2.1 less."""
 _NEAR = 30
 """Documents that join the candidates by meaning, as `recall.py` has it."""
 
-_LOST = 0.025
 _FOREIGN = 150
-_SIGN_PENALTY = 0.3
-_WEIGHT_OF = {"absent at large": 0.5, "en absent": 0.7, "zh absent": 0.7}
-_EVIDENT = ("locomo", "en", "zh")
-_STEPS = 60
-_STILL = 1e-6
 _AT = 10
 _WRONG_PERSON = "adversarial"
 _ACROSS = "cross"
 """Questions that words alone hardly answer."""
 
-Array = np.ndarray
-
 
 class Example(msgspec.Struct, frozen=True, kw_only=True):
     """One question: a row of values for each candidate, and which of them are evidence.
 
-    `kind` is what the floor counts it under: one of `_EVIDENT`, or a kind of unanswerable.
+    `kind` is what the floor counts it under: `floor_learned.EVIDENT`, or a kind of unanswerable.
     """
 
     corpus: int
@@ -85,7 +78,7 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
     values: Array
     answers: Array
     evidence: int
-    signs: tuple[float, ...]
+    signs: Signs
 
 
 def examples(corpora: Sequence[Corpus], embedder: Embedder | None) -> Iterator[Example]:
@@ -146,7 +139,7 @@ def _asked(corpora: Sequence[Corpus], number: int) -> Iterator[tuple[Question, s
     for question in others[:: max(len(others) // _FOREIGN, 1)]:
         yield question, "foreign"
     for question in corpora[both].questions:
-        if question.group.endswith("absent"):
+        if question.group.endswith("absent") and question.half == half:
             yield question, "absent at large"
 
 
@@ -160,67 +153,19 @@ def _example(
         near = meant.nearness(nameless(question.text, asked, found.named))
         close = sorted(near, key=lambda doc: (-near[doc], doc))[:_NEAR]
         found = with_near(index, found, close, Filters())
-    rated = rate(asked, found, near)
-    covered = [found.matching.coverage(one.match.bits) for one in rated]
-    values = np.array([one.values for one in rated]).reshape(-1, len(FEATURES))
-    pairs = zip(rated, covered, strict=True)
-    signs = signs_of(
-        found.matching,
-        near,
-        [(share, near.get((one.kind, one.found.ref), 0.0)) for one, share in pairs],
-        max(values[:, FEATURES.index("share_around")], default=0.0),
-    )
+    ratings = Ratings(asked, found, near)
+    seen = sighted(ratings, found, near)
+    values = np.array([ratings.values(one) for one, _, _ in seen]).reshape(-1, len(FEATURES))
     return Example(
         corpus=number,
         group=question.group,
         kind=kind,
         half=question.half,
         values=values,
-        answers=np.array([one.found.ref in question.evidence for one in rated], float),
+        answers=np.array([one.found.ref in question.evidence for one, _, _ in seen], float),
         evidence=len(question.evidence),
-        signs=msgspec.structs.astuple(signs),
+        signs=signs_of(found, seen, possible(seen, ratings, found)),
     )
-
-
-def learn_floor(given: Sequence[Example]) -> tuple[Array, float]:
-    """Returns the weights of the signs and the bias that puts the threshold at 0."""
-    absent = ("foreign", *_WEIGHT_OF)
-    learned = [o for o in given if o.half == "learn" and o.kind in (*_EVIDENT, *absent)]
-    counts = Counter(one.kind for one in learned)
-    signs = np.array([(*one.signs, 1.0) for one in learned])
-    there = np.array([one.kind in _EVIDENT for one in learned], float)
-    times = np.array([300 * _WEIGHT_OF.get(o.kind, 1.0) / counts[o.kind] for o in learned])
-    penalty = np.append(np.full(signs.shape[1] - 1, _SIGN_PENALTY), 1e-6)
-
-    def loss(fit: Array) -> tuple[float, Array, Array]:
-        odds = signs @ fit
-        likely = 1 / (1 + np.exp(-odds))
-        total = float((times * (np.logaddexp(0, odds) - there * odds)).sum())
-        weighed = signs * (times * likely * (1 - likely))[:, None]
-        gradient = signs.T @ (times * (likely - there)) + penalty * fit
-        return (
-            total + float(penalty @ fit**2) / 2,
-            gradient,
-            weighed.T @ signs + np.diag(penalty),
-        )
-
-    fit = _least(loss, np.zeros(signs.shape[1]))
-    sums = signs @ fit
-    least = min(
-        np.quantile([s for s, one in zip(sums, learned, strict=True) if one.kind == kind], _LOST)
-        for kind in _EVIDENT
-    )
-    return fit[:-1], float(fit[-1] - least)
-
-
-def _say_floor(given: Sequence[Example]) -> None:
-    fit, bias = learn_floor(given)
-    for half in ("learn", "report"):
-        for kind in sorted({one.kind for one in given}):
-            sums = [np.dot(o.signs, fit) + bias for o in given if (o.kind, o.half) == (kind, half)]
-            if sums:
-                print(f"# floor, {kind} {half}: {np.mean(np.array(sums) >= 0):.3f} answered")
-    print(f"floor: ({', '.join(f'{one:.2f}' for one in fit)}), bias {bias:.2f}")
 
 
 def _docs(corpus: Corpus) -> Iterator[TurnDoc]:
@@ -267,7 +212,7 @@ def learn(given: Sequence[tuple[Example, float]]) -> tuple[Array, float]:
             hessian += times * ((values * chances[:, None]).T @ values - np.outer(mean, mean))
         return total, gradient, hessian
 
-    weights = _least(loss, np.zeros(len(FEATURES)))
+    weights = least(loss, np.zeros(len(FEATURES)))
     weights /= deviation
     scale, bias = _calibrated(
         np.concatenate([one.values @ weights for one, _ in usable]),
@@ -292,21 +237,8 @@ def _calibrated(sums: Array, answers: Array) -> tuple[float, float]:
         weighed = at * (likely * (1 - likely))[:, None]
         return total, at.T @ (likely - answers), weighed.T @ at + 1e-9 * np.eye(2)
 
-    scale, bias = _least(loss, np.zeros(2))
+    scale, bias = least(loss, np.zeros(2))
     return float(scale), float(bias)
-
-
-def _least(loss: Callable[[Array], tuple[float, Array, Array]], at: Array) -> Array:
-    """Returns where a convex function is least: Newton's method, steps halved while they rise."""
-    value, gradient, hessian = loss(at)
-    for _ in range(_STEPS):
-        step = np.linalg.solve(hessian, gradient)
-        while (found := loss(at - step))[0] > value and np.abs(step).max() > _STILL:
-            step = step / 2
-        at, (value, gradient, hessian) = at - step, found
-        if np.abs(step).max() <= _STILL:
-            break
-    return at
 
 
 def recall_at(given: Sequence[Example], weights: Array, at: int = _AT) -> Array:
@@ -322,6 +254,18 @@ def _weighed(given: Sequence[Example], both: int, times: float) -> list[tuple[Ex
     return [(o, times if o.corpus == both and o.group != _ACROSS else 1.0) for o in given]
 
 
+def _samples(given: Sequence[Example], weights: Array) -> list[Sample]:
+    return [
+        Sample(
+            kind=one.kind,
+            half=one.half,
+            signs=one.signs,
+            found=float(recall_at([one], weights)[0]) if one.evidence else 0.0,
+        )
+        for one in given
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--locomo", type=Path, required=True)
@@ -331,7 +275,6 @@ def main() -> None:
     both, times = len(conversations), _BILINGUAL_TIMES[wanted.meaning]
     embedder = find_embedder("e5") if wanted.meaning else None
     everything = list(examples([*conversations, bilingual.read()], embedder))
-    _say_floor(everything)
     given = [one for one in everything if one.evidence]
     said = [one for one in given if one.corpus != both]
     learned = [one for one in given if one.half == "learn"]
@@ -343,6 +286,8 @@ def main() -> None:
             chosen = [o for o in given if o.corpus == both and (o.group, o.half) == (group, half)]
             first, ten = (recall_at(chosen, weights, at).mean() for at in (1, _AT))
             print(f"# {group} {half}: {first:.3f} at 1, {ten:.3f} at {_AT} of {len(chosen)}")
+    for line in floor_lines(_samples(everything, weights), with_meaning=wanted.meaning):
+        print(line)
     left_out = []
     for number in range(both):
         others = [o for o in given if o.corpus not in (number, both)]

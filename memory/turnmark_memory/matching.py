@@ -7,7 +7,7 @@ from math import log
 
 import msgspec
 
-from turnmark_memory.search_text import Query, Unit
+from turnmark_memory.search_text import Query, Unit, is_unspaced
 
 _BACKGROUND = 1_000
 """Documents that the memory is imagined to be part of: in a small memory every word is rare, and
@@ -57,8 +57,10 @@ class Matching:
     """A question's units with their weights, ready to be looked for.
 
     A unit that is the name of a speaker is in every turn of theirs: it counts for the whole
-    question (`coverage`), but not for what the question is about (`share`). A member of a kind says
-    where the answer is, but not whether there is one: it counts for `share` alone.
+    question (`coverage`), but not for what the question is about (`share`), nor does any other
+    name for what is asked about who or what it names (`apart`). `known_names` has the bits of
+    those that some document has. A member of a kind says where the answer is, but not whether there
+    is one: it counts for `share` alone.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Matching:
         units = _heaviest(query.units, frequencies, size)
         weights = [weight for weight, _ in units]
         topical = [speakers.isdisjoint(unit.full) for _, unit in units]
+        names = [unit.name or not counts for (_, unit), counts in zip(units, topical, strict=True)]
         self.topical = tuple(topical if any(topical) else [True] * len(topical))
         self._weights = [_meaning(unit, frequencies, size) for _, unit in units]
         self._topical_weights = [
@@ -90,6 +93,18 @@ class Matching:
             [unit for _, unit in units], self._weights, frequencies
         )
         self._topical_total = _most(self._topical_weights)
+        self.names_somebody = any(names)
+        self.unspaced = 2 * sum(is_unspaced(unit.full[0]) for _, unit in units) > len(units)
+        self.known_names = sum(
+            1 << bit
+            for bit, (_, unit) in enumerate(units)
+            if names[bit] and any(frequencies.get(term) for term in unit.full)
+        )
+        self._apart_weights = [
+            0.0 if name else weight for weight, name in zip(self._weights, names, strict=True)
+        ]
+        self._apart_total = _most(self._apart_weights)
+        self._aparts: dict[int, float] = {}
         self._shares: dict[int, float] = {}
         self._coverages: dict[int, float] = {}
         self._matches: dict[str, Match] = {}
@@ -143,6 +158,15 @@ class Matching:
         found = self._coverages.get(bits)
         if found is None:
             found = self._coverages[bits] = _share(bits, self._weights, self._total, _HALF)
+        return found
+
+    def apart(self, bits: int) -> float:
+        """Returns the share of the question apart from all names; all, if it is but a name."""
+        found = self._aparts.get(bits)
+        if found is None:
+            total = self._apart_total
+            found = _share(bits, self._apart_weights, total, _HALF) if total else 1.0
+            self._aparts[bits] = found
         return found
 
 

@@ -16,8 +16,8 @@ import msgspec
 from turnmark_memory import weights
 from turnmark_memory.candidates import Candidates
 from turnmark_memory.dense import DocRef
-from turnmark_memory.features import FEATURES, Ratings, Seen
-from turnmark_memory.floor import known, signs_of
+from turnmark_memory.features import Ratings, Seen
+from turnmark_memory.floor import PossibleHit, Sighted, known, signs_of
 from turnmark_memory.index_schema import Found, Kind
 from turnmark_memory.search_text import Query
 
@@ -38,8 +38,6 @@ MEANING_FLOOR = 0.3
 
 _LEAST_COVERAGE = 0.3
 """The best candidate is taken to cover that much at least when others are compared with it."""
-
-_AROUND = FEATURES.index("share_around")
 
 
 class Ranked(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,27 +62,9 @@ def rank(
     """
     ratings = Ratings(asked, candidates, nearness)
     near = nearness or {}
-    seen = [
-        (
-            one,
-            candidates.matching.coverage(one.match.bits),
-            near.get((one.kind, one.found.ref), 0.0),
-        )
-        for one in ratings.seen()
-    ]
-    best = max((share for _, share, _ in seen), default=0.0)
-    least = HIT_SHARE * max(best, _LEAST_COVERAGE)
-    rated = [
-        (one, share, ratings.values(one))
-        for one, share, nearness_of in seen
-        if not floored
-        or max(share, _coverage_of_question(one, candidates)) >= least
-        or nearness_of >= MEANING_FLOOR
-    ]
-    around = max((values[_AROUND] for _, _, values in rated), default=0.0)
-    signs = signs_of(
-        candidates.matching, near, [(share, close) for _, share, close in seen], around
-    )
+    seen = sighted(ratings, candidates, near)
+    hits = possible(seen, ratings, candidates, floored=floored)
+    signs = signs_of(candidates, seen, hits)
     if floored and known(signs, with_meaning=bool(near)) < FLOOR:
         return []
     chosen = weights.WITH_MEANING if near else weights.BY_WORDS
@@ -98,9 +78,35 @@ def rank(
                 score=telling * _likelihood(chosen, values),
                 coverage=share,
             )
-            for one, share, values in rated
+            for one, share, values in hits
         ]
     )
+
+
+def sighted(
+    ratings: Ratings, candidates: Candidates, nearness: Mapping[DocRef, float]
+) -> list[Sighted]:
+    """Returns each candidate with its coverage of the question and its nearness."""
+    coverage = candidates.matching.coverage
+    return [
+        (one, coverage(one.match.bits), nearness.get((one.kind, one.found.ref), 0.0))
+        for one in ratings.seen()
+    ]
+
+
+def possible(
+    seen: Sequence[Sighted], ratings: Ratings, candidates: Candidates, *, floored: bool = True
+) -> list[PossibleHit]:
+    """Returns the candidates that have enough of the question or its meaning, rated."""
+    best = max((share for _, share, _ in seen), default=0.0)
+    least = HIT_SHARE * max(best, _LEAST_COVERAGE)
+    return [
+        (one, share, ratings.values(one))
+        for one, share, near in seen
+        if not floored
+        or max(share, _coverage_of_question(one, candidates)) >= least
+        or near >= MEANING_FLOOR
+    ]
 
 
 def _coverage_of_question(one: Seen, candidates: Candidates) -> float:

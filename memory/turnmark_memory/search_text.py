@@ -44,6 +44,7 @@ _UNSPACED = (
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"  # Han, Hangul
     "\U00020000-\U0003ffff"
 )
+_UNSPACED_SIGN = re.compile(f"[{_UNSPACED}]")
 _DAYS_OF_A_MONTH = 31
 _SHORTEST_STRIPPED = 2
 """Stripping that leaves one character (和平) took part of a word: then nothing is stripped."""
@@ -162,6 +163,11 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 def fold(text: str) -> str:
     """Returns `text` as names are compared: NFKC, case-folded, blanks at the ends removed."""
     return unicodedata.normalize("NFKC", text).casefold().strip()
+
+
+def is_unspaced(text: str) -> bool:
+    """Tells whether a text has a sign of a script that sets no blanks between words."""
+    return not text.isascii() and _UNSPACED_SIGN.search(text) is not None
 
 
 def terms_of(text: str) -> list[str]:

@@ -2,13 +2,83 @@
 
 from __future__ import annotations
 
+from itertools import product
+from pathlib import Path
+
 import pytest
 
+from memory.indexed import turn
+from turnmark_memory.candidates import Candidates, gather
+from turnmark_memory.dense import DocRef
+from turnmark_memory.features import Ratings
 from turnmark_memory.floor import Signs, known, signs_of
+from turnmark_memory.index import Index
+from turnmark_memory.index_schema import Filters
 from turnmark_memory.matching import Matching
+from turnmark_memory.ranking import possible, rank, sighted
 from turnmark_memory.search_text import query_of
 
 THRESHOLD = 0.5
+
+SAID = [
+    ("Anna", "I moved from Lisbon to Porto and rent a flat near the river."),
+    ("Anna", "My blood pressure tablets are in the blue box, take one each morning."),
+    ("Anna", "I am allergic to peanuts, but walnuts are fine."),
+    ("Ben", "The startup raised capital from two investors in March."),
+    ("Ben", "Our backend is written in Rust and deployed on Fridays."),
+    ("Ben", "The dog got its rabies shot from the vet in Mill Street."),
+    ("王敏", "我对花生过敏，核桃没有关系。"),
+    ("王敏", "暖气片是孙师傅修的，他每两年来一次。"),
+    ("李雷", "后端服务用 Go 写，部署在杭州的机房。"),
+    ("李雷", "国庆节我们去黄山，住在山顶的酒店。"),
+]
+"""A small bilingual memory of two pairs of people."""
+
+UNRELATED = [
+    "What is the capital of France?",
+    "How tall is Mount Everest?",
+    "How do I make a béchamel sauce?",
+    "法国的首都是哪里",
+    "珠穆朗玛峰有多高？",
+    "宫保鸡丁怎么做？",
+]
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    index = Index.open(tmp_path_factory.mktemp("floor") / "index.db")
+    index.add_turns([turn(f"s-{i}", text, i, speaker=who) for i, (who, text) in enumerate(SAID)])
+    return index
+
+
+def found(index: Index, question: str, near: dict[int, float] | None = None) -> list[str]:
+    """Returns what is found; `near` is the nearness of some turns, that of the others is 0.2."""
+    asked = query_of(question)
+    candidates = everything(index, question) if near else lexical(index, question)
+    return [one.found.ref for one in rank(asked, candidates, near and nearness(near))]
+
+
+def lexical(index: Index, question: str) -> Candidates:
+    return gather(index, query_of(question), Filters(), ("turn",))
+
+
+def everything(index: Index, question: str) -> Candidates:
+    """Returns all turns as candidates, as in a memory in which all are near enough to look at."""
+    gathered = lexical(index, question + " " + " ".join(text for _, text in SAID))
+    asked = lexical(index, question)
+    return Candidates(
+        turns=gathered.turns,
+        blocks={},
+        before=gathered.before,
+        after=gathered.after,
+        context=gathered.context,
+        matching=asked.matching,
+        named=asked.named,
+    )
+
+
+def nearness(near: dict[int, float]) -> dict[DocRef, float]:
+    return {("turn", f"s-{i}"): near.get(i, 0.2) for i in range(len(SAID))}
 
 
 def signs(**given: float) -> Signs:
@@ -16,20 +86,81 @@ def signs(**given: float) -> Signs:
     return Signs(**{**zero, **given})
 
 
-@pytest.mark.parametrize("with_meaning", [False, True])
-def test_a_document_about_the_whole_question_is_enough(with_meaning: bool) -> None:
+KINDS = list(product([False, True], repeat=3))
+
+
+@pytest.mark.parametrize(("with_meaning", "named", "unspaced"), KINDS)
+def test_a_document_about_the_whole_question_is_enough(
+    with_meaning: bool, named: bool, unspaced: bool
+) -> None:
     """What has every word and is near is known; nothing of both is not."""
-    whole = signs(coverage=1.0, around=1.0, nearest=0.8, agreeing=0.8)
+    kind = {"named": named, "unspaced": unspaced}
+    whole = signs(
+        coverage=1.0, around=1.0, about=1.0, nearest=0.8, agreeing=0.8, together=0.8, **kind
+    )
     assert known(whole, with_meaning=with_meaning) > THRESHOLD
-    assert known(signs(), with_meaning=with_meaning) < THRESHOLD
+    nothing = signs(unknown_words=1.0, **kind)
+    assert known(nothing, with_meaning=with_meaning) < THRESHOLD
 
 
 @pytest.mark.parametrize("with_meaning", [False, True])
-def test_a_name_that_no_document_has_speaks_against_it(with_meaning: bool) -> None:
+@pytest.mark.parametrize("unspaced", [False, True])
+def test_a_name_that_no_document_has_speaks_against_it(with_meaning: bool, unspaced: bool) -> None:
     """A question about a stranger is answered less readily."""
-    some = signs(coverage=0.4, around=0.4, nearest=0.6, agreeing=0.5)
-    stranger = signs(coverage=0.4, around=0.4, nearest=0.6, agreeing=0.5, unknown_names=0.5)
+    half = {"coverage": 0.5, "around": 0.5, "about": 0.5, "nearest": 0.6, "together": 0.5}
+    some = signs(**half, named=True, unspaced=unspaced)
+    stranger = signs(**half, unknown_names=0.5, named=True, unspaced=unspaced)
     assert known(stranger, with_meaning=with_meaning) < known(some, with_meaning=with_meaning)
+
+
+@pytest.mark.parametrize("question", UNRELATED)
+def test_an_unrelated_memory_says_nothing_by_words(memory: Index, question: str) -> None:
+    """One general word in another sense (*capital*) is no knowledge."""
+    assert found(memory, question) == []
+
+
+@pytest.mark.parametrize("question", UNRELATED)
+def test_an_unrelated_memory_says_nothing_with_meaning(memory: Index, question: str) -> None:
+    """Nor is something a little nearer than the rest."""
+    assert found(memory, question, {3: 0.42, 9: 0.42}) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "turn_of"),
+    [
+        ("What is Anna allergic to?", 2),
+        ("Who repaired the dog's rabies shot at the vet?", 5),
+        ("王敏对什么过敏？", 6),
+        ("李雷的后端用什么写？", 8),
+    ],
+)
+def test_what_is_known_is_found_by_words_and_with_meaning(
+    memory: Index, question: str, turn_of: int
+) -> None:
+    """The same memory answers what it was told."""
+    assert found(memory, question)[0] == f"s-{turn_of}"
+    assert found(memory, question, {turn_of: 0.7})[0] == f"s-{turn_of}"
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["What is Ben's shoe size?", "Which university did Anna attend?", "王敏毕业于哪所大学？"],
+)
+def test_a_near_miss_is_told_by_what_is_asked_of_whom(memory: Index, question: str) -> None:
+    """Somebody known, and nothing near of what was never said of them."""
+    assert found(memory, question, dict.fromkeys(range(len(SAID)), 0.32)) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "turn_of"),
+    [("Which mountain do they visit on the national holiday?", 9), ("谁给小狗打了狂犬疫苗？", 5)],
+)
+def test_an_answer_in_another_language_has_a_chance_of_its_own(
+    memory: Index, question: str, turn_of: int
+) -> None:
+    """Its words are in no document: where it is nearest by far, that isn't held against it."""
+    assert found(memory, question, {turn_of: 0.66})[:1] == [f"s-{turn_of}"]
+    assert found(memory, question, {turn_of: 0.36}) == []
 
 
 def test_what_no_document_has_is_told_by_name_and_word() -> None:
@@ -37,13 +168,50 @@ def test_what_no_document_has_is_told_by_name_and_word() -> None:
     asked = query_of("Where did my mother meet Valentina?")
     matching = Matching(asked, {"mom": 3}, 10)
     assert matching.unknown_names > matching.unknown_words > 0
-    everything = Matching(asked, {"mom": 3, "meet": 1, "valentina": 1}, 10)
-    assert (everything.unknown_names, everything.unknown_words) == (0.0, 0.0)
+    everything_known = Matching(asked, {"mom": 3, "meet": 1, "valentina": 1}, 10)
+    assert (everything_known.unknown_names, everything_known.unknown_words) == (0.0, 0.0)
 
 
-def test_words_and_nearness_agree_where_one_candidate_has_both() -> None:
+def test_what_is_asked_is_told_apart_from_whom_it_is_asked_of() -> None:
+    """A turn of hers has nothing of the rest; a speaker is a name however it is written."""
+    asked = query_of("what is the blood type of anna")
+    matching = Matching(asked, {"anna": 3, "blood": 1}, 10, frozenset({"anna"}))
+    assert matching.names_somebody
+    assert matching.known_names == matching.match(" anna moved ").bits
+    assert matching.apart(matching.match(" anna moved ").bits) == 0.0
+    assert matching.apart(matching.match(" blood type ").bits) == 1.0
+    assert matching.coverage(matching.match(" anna moved ").bits) > 0.3
+
+
+def test_a_question_that_is_but_a_name_is_about_whoever_it_names() -> None:
+    """Nothing is left to be covered then."""
+    matching = Matching(query_of("who is Anna"), {"anna": 3}, 10, frozenset({"anna"}))
+    assert matching.apart(matching.match(" anna moved ").bits) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("question", "unspaced"),
+    [
+        ("green tea", False),
+        ("绿茶在哪里", True),
+        ("Dana在哪里工作", True),
+        ("緑茶は好きですか", True),
+    ],
+)
+def test_tells_in_which_kind_of_script_a_question_is(question: str, unspaced: bool) -> None:
+    """A name in another script makes no difference."""
+    assert Matching(query_of(question), {}, 10).unspaced is unspaced
+
+
+def test_words_and_nearness_agree_where_one_candidate_has_both(tmp_path: Path) -> None:
     """The nearest that shares no word agrees with nothing."""
-    matching = Matching(query_of("green tea"), {"green": 1, "tea": 1}, 10)
-    found = signs_of(matching, {("turn", "s-1"): 0.9}, [(0.5, 0.4), (0.0, 0.9)], 0.5)
-    assert (found.coverage, found.nearest) == (0.5, 0.9)
-    assert found.agreeing == pytest.approx(0.4)
+    index = Index.open(tmp_path / "index.db")
+    index.add_turns([turn("s-0", "green is my wall", 0), turn("s-1", "coffee at noon", 1)])
+    asked, near = query_of("green tea"), {("turn", "s-0"): 0.4, ("turn", "s-1"): 0.9}
+    candidates = gather(index, asked, Filters(), ("turn",))
+    ratings = Ratings(asked, candidates, near)
+    seen = sighted(ratings, candidates, near)
+    told = signs_of(candidates, seen, possible(seen, ratings, candidates))
+    assert (told.nearest, told.elsewhere, told.unspaced) == (0.9, 0.0, False)
+    assert told.agreeing == pytest.approx(0.4)
+    index.close()
