@@ -20,14 +20,14 @@ wedding bride groom bridesmaid engagement | guest rsvp vow caterer florist seati
 birthday bday | cake balloon surprise candle present
 barbecue bbq picnic potluck cookout | grill burger salad charcoal sausage
 ~party housewarming hen-do stag-do | drinks playlist balloon guest
-funeral memorial wake | hymn eulogy flower coffin
+funeral memorial | hymn eulogy flower coffin
 reunion anniversary | classmate hotel guest venue
-~trip holiday vacation getaway roadtrip cruise safari | flight hotel hostel airport itinerary
+~trip ~holiday ~vacation getaway roadtrip cruise safari | flight hotel hostel airport itinerary
     passport ferry luggage airbnb cottage villa gîte visa ticket
 camping campsite campout | tent stove sleeping firewood pitch
 hike hiking trek trekking ramble | trail summit boot map hut
 climbing climb climber crag boulder bouldering | rope grade harness chalk belay route wall
-skiing ski snowboarding | slope lift chalet pass
+skiing ski snowboarding | slope lift chalet
 cycling cyclist peloton bike bicycle | km puncture tyre chain helmet saddle mile ride
 marathon half-marathon triathlon parkrun runner | pace km mile bib race injury shoe
 choir chorus | carol rehearsal soprano alto tenor bass conductor programme concert piano
@@ -35,17 +35,17 @@ concert gig recital | carol rehearsal venue ticket programme brass quartet hall 
 band | rehearsal drummer guitarist bassist setlist amp gig
 orchestra ensemble quartet | rehearsal conductor violin cello score concert
 theatre theater musical panto pantomime ~play ~production | rehearsal script cast costume stage
-    line prop audition director
-dance dancing ceilidh | step teacher studio shoe
-book-club bookclub | book chapter novel author reading read
+    line audition director
+dancing ceilidh ~dance | step teacher studio shoe
+book-club bookclub | book chapter novel author reading
 film documentary | shoot camera script edit screening
-podcast newsletter zine magazine | episode guest issue recording edition
+podcast newsletter zine magazine | episode guest recording edition
 allotment | plot shed bed seed compost tomato bean hose committee rent
 garden gardening orchard | plant seed compost bed hedge tomato lawn
 ~fair fete fête carnival festival jumble bazaar market | stall gazebo council raffle volunteer
     stallholder
 parade procession | float route banner
-pta school preschool kindergarten nursery playgroup daycare | teacher parent pupil uniform term
+pta ~school preschool kindergarten nursery playgroup daycare | teacher parent pupil uniform term
     homework pickup
 ~class ~course seminar workshop | homework teacher slide exam lesson assignment
 football soccer | pitch match kit coach captain fixture training league goalkeeper
@@ -76,7 +76,7 @@ renovation refurbishment refurb loft-conversion | builder plumber electrician ti
     bin
 neighbourhood neighborhood ~street | council parking traffic bin neighbour
 fundraiser charity foodbank ~pantry soup-kitchen | donation volunteer shift rota
-shelter rescue | cat dog foster vet adoption kennel
+shelter | cat dog foster vet adoption kennel
 carpool carpooling rideshare | pickup petrol seat driver
 conference hackathon meetup retreat offsite symposium | talk speaker venue sponsor attendee
 exhibition | gallery opening frame painting
@@ -93,12 +93,12 @@ association ~society | minutes treasurer chair member vote agm committee
 club | member membership treasurer committee fee
 ~cabin ~cottage | key cleaning booking guest
 reading-group | book chapter
-raid guild | boss loot dps healer
+guild ~raid | boss loot dps healer
 ~gift | chip collect present
 """
 
 _CHINESE = """
-年夜饭 除夕 春节 过年 | 饭店 定金 初一 初二 初三 红包 拜年 年货 回家 车票
+年夜饭 除夕 春节 过年 | 饭店 定金 初一 初二 初三 红包 拜年 年货 车票
 读书会 书友会 读书 共读 | 本书 书店 作者 讨论
 跑团 夜跑团 夜跑 晨跑 跑步 | 公里 配速 慢跑 集合 热身
 马拉松 半马 全马 | 公里 配速 报名 完赛
@@ -119,13 +119,13 @@ _CHINESE = """
 摄影 摄影社 | 相机 镜头 外拍 片子
 书法 国画 画画 画展 | 展览 老师
 装修 | 物业 押金 瓷砖 水电 开槽 木工 施工 验收 刷墙 地板 清运 橱柜 吊顶 防水 师傅 工长
-业主 业委会 小区 楼道 | 物业 物业费 停车 车位 门禁 噪音 维修 加装 电费
-电梯 加装电梯 | 物业 维修 分摊 楼层
+业主 业委会 | 小区 楼道 物业 物业费 停车 车位 门禁 噪音 维修 加装 电费
+加装电梯 | 电梯 物业 维修 分摊 楼层
 合租 租房 室友 宿舍 寝室 | 房租 水电费 房东 打扫 值日 押金
 搬家 | 纸箱 货拉拉 房东 新家
-家长 家委会 家长会 班级 | 老师 班费 校服 作业 接送 孩子
+家长 家委会 家长会 | 班级 老师 班费 校服 作业 接送
 春游 秋游 研学 夏令营 | 报名 大巴 老师 午餐
-幼儿园 | 老师 接送 孩子
+幼儿园 | 老师 接送
 羽毛球 | 场地 球馆 球拍 订场 双打
 篮球 | 场地 球场 球衣 投篮 队长
 足球 | 场地 球场 球衣 守门员 队长
@@ -148,13 +148,13 @@ _CHINESE = """
 课题组 课题 论文 组会 实验室 | 实验 数据 导师 投稿 审稿 样品
 播客 公众号 | 录音 嘉宾 选题 剪辑 推送
 展览 展会 | 展位 布展 物料
-开店 咖啡馆 咖啡店 面馆 餐厅 | 房租 进货 菜单 客人 员工
+开店 | 店面 房租 进货 菜单 客人 咖啡馆 面馆 餐厅
 祭祖 扫墓 家谱 | 老家 族人
 漂流 | 门票 救生衣
 校庆 毕业典礼 | 校友 班长
-校友会 协会 社团 俱乐部 | 会费 会员 报名 活动
+校友会 协会 社团 俱乐部 | 会费 会员 报名
 工作坊 沙龙 训练营 | 报名 讲师 场地
-社区 街道 居委会 | 通知 登记 志愿者
+居委会 | 社区 街道 登记 志愿者
 """
 
 _WORD = re.compile(r"[a-zà-ÿ&][a-zà-ÿ&-]*[a-zà-ÿ]")
@@ -165,6 +165,10 @@ _OWN = re.compile(
     r"((?: [a-zà-ÿ-]+){1,2})\b"
 )
 _DOUBTFUL = "~"
+# Whoever wishes a happy birthday plans none.
+_GREETING = re.compile(
+    r"\b[Hh]appy [A-Za-z]+|(?:生日|新年|新春|春节|过年|节日|中秋|端午)(?:快乐|好|愉快)"
+)
 
 
 class Matter(msgspec.Struct, frozen=True):
@@ -187,7 +191,8 @@ def held_in(text: str, *, chinese: bool, own: bool = False) -> list[Held]:
 
     What is somebody's own ("her orchestra") is left out unless `own` is said.
     """
-    words = _han_words(text) if chinese else _words(text, own=own)
+    said = _GREETING.sub(" ", text)
+    words = _han_words(said) if chinese else _words(said, own=own)
     known = _known(chinese=chinese)
     return list(dict.fromkeys(one for word in words for one in known.get(word, ())))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -29,6 +29,9 @@ _NAMED, _SHARED, _OPENS, _TOUCHED = 2, 3, 2, 1
 _LEAST_TOUCHED, _LEAST_TOUCHED_AFTER_OPENING = 3, 2
 # A noun that is no such matter needs so many turns and people.
 _LEAST_TURNS, _LEAST_PEOPLE = 4, 3
+# A matter that nobody names needs so many different words that go with it, of so many people, and
+# so many times more than any other has.
+_LEAST_SIGNS, _LEAST_SIGN_PEOPLE, _AHEAD = 4, 2, 1.5
 # A theme fills a conversation where so many of its turns hold it: at least, and of all.
 _FILLS_TURNS, _FILLS_SHARE = 3, 0.15
 # English words that begin alike are of one stem.
@@ -117,7 +120,8 @@ def theme_of(turns: Sequence[Evidence], people: People) -> Theme | None:
         points, key=lambda name: (points[name], -min(found[name].named, default=0)), default=""
     )
     if not points.get(best):
-        return _noun(said, texts, people, chinese=chinese)
+        unnamed = _unnamed(found, said, chinese=chinese)
+        return unnamed or _noun(said, texts, people, chinese=chinese)
     one = found[best]
     word = max(one.words, key=lambda word: one.words[word])  # of equals the first
     # Of "climber" and “骑” the matter is climbing and 骑行.
@@ -176,6 +180,26 @@ def _count(mine: _Found, one: Held, number: int, *, named: bool) -> None:
     turns = mine.named if named else mine.touched
     if number not in turns[-1:]:
         turns.append(number)
+
+
+def _unnamed(
+    found: Mapping[str, _Found], said: Sequence[Evidence], *, chinese: bool
+) -> Theme | None:
+    """Returns a matter that nobody names, where what goes with it leaves no other.
+
+    A wedding has vows, a caterer and RSVPs.
+    """
+    known = sorted(found, key=lambda name: (-len(found[name].with_it), name))
+    if not known:
+        return None
+    best, one = known[0], found[known[0]]
+    next_to = len(found[known[1]].with_it) if len(known) > 1 else 0
+    people = {said[turn].speaker_id or said[turn].speaker_name for turn in one.touched}
+    plain = len(one.with_it) >= max(_LEAST_SIGNS, _AHEAD * next_to)
+    if not plain or len(people) < _LEAST_SIGN_PEOPLE:
+        return None
+    words = words_of(best, chinese=chinese)
+    return Theme(name=best.replace("-", " "), words=words, fills=one.fills(said))
 
 
 def _noun(

@@ -100,6 +100,36 @@ def test_finds_what_a_group_comes_together_for(lines: tuple[str, ...], topic: st
 
 
 @pytest.mark.parametrize(
+    ("lines", "topic"),
+    [
+        (
+            (
+                "Ana: seating is a puzzle, 62 RSVPs so far",
+                "Ben: the caterer needs numbers by 4 May",
+                "Cyn: the florist wants 480 pounds",
+                "Ben: the vows take 10 minutes, says the registrar",
+            ),
+            "wedding",
+        ),
+        (
+            (
+                "阿远: 酒店定了，10 月 3 号，云栖厅",
+                "小满: 司仪请了老郑，两千块",
+                "大飞: 伴郎服一套 180 元",
+                "阿远: 喜糖一共装 200 盒",
+            ),
+            "婚礼",
+        ),
+    ],
+)
+def test_knows_a_matter_by_what_goes_with_it(lines: tuple[str, ...], topic: str) -> None:
+    """Nobody says wedding where everybody plans one; half of it leaves it open."""
+    assert f"subjects/{topic}" in topics_of(talk(*lines))
+    half = talk(*lines[:2], lines[1].replace("4 May", "5 May"))
+    assert not any(one.startswith("subjects/") for one in topics_of(half))
+
+
+@pytest.mark.parametrize(
     "lines",
     [
         (
