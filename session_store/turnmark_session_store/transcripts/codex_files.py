@@ -12,7 +12,7 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 from turnmark_events.errors import Unavailable
@@ -295,11 +295,6 @@ def read_rollout(path: Path) -> Rollout:
             reason = "no complete JSON"
             rollout.warnings.append(ReadWarning(file=str(path), line=number, reason=reason))
     return rollout
-
-
-def file_name(path: Path) -> str:
-    """Returns what a turn's origin calls its file."""
-    return PurePath(path).name
 
 
 def _never() -> None:

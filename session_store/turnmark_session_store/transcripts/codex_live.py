@@ -4,8 +4,9 @@ Messages are written when they are whole, so nearly all can be given out at once
 
 - a message that only what the model was shown tells, while its event may still come: until the
   exchange is over, or for a minute of silence;
-- the first turn of a file whose history lies in another file, until that one is there; after a
-  minute it is a root with a lost predecessor;
+- the first turn of a file whose history lies in another file, until that one has the line that the
+  first names by its byte; after a minute the line's ordinal will do, and else the turn is a root
+  with a lost predecessor;
 - a sub-agent's first turn until a record names the agent; after a minute the exchange decides;
 - nothing before its predecessor and its caller.
 
@@ -157,7 +158,8 @@ class _Holding:
         patience = self._live.patience.orphan_seconds
         if file.rollout.is_open(self._set.turns[turn].said):
             return self.waiting.until(file.grown_at + patience)
-        if turn in self._set.lost or self._is_uncertain_task(turn):
+        unsure = turn in self._set.lost or turn in self._set.guessed
+        if unsure or self._is_uncertain_task(turn):
             since = self._live.held_since(turn, min(self.waiting.now, file.grown_at))
             return self.waiting.until(since + patience)
         return False

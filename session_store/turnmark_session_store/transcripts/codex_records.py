@@ -40,6 +40,7 @@ _PROGRAM_TRIGGER = re.compile(
 _PLAIN_ID = re.compile(r"[\w.:=+-]{1,128}", re.ASCII)
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME_ORDERED = "7"
+# The tool is called `spawn_agent` in rollouts, and `spawnAgent` to clients.
 _SPAWN = "spawn"
 # `rollout-<local time>-<thread>`, and after a revert `_<generation>` behind it.
 _FILE_NAME = re.compile(r"rollout-[\dT-]{19}-([0-9a-f-]{36})(?:_[0-9a-f-]{36})?\.jsonl")

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path, PurePath
+from typing import NamedTuple
 
 from turnmark_session_store.model import CallerRef
 from turnmark_session_store.transcripts.codex_chain import Chain, ChainTurn
@@ -34,12 +35,21 @@ class Thread:
         return self.meta.parent is not None
 
 
+class _History(NamedTuple):
+    """The turn behind which a file goes on, None for none, and how far that can be trusted."""
+
+    turn: str | None
+    is_lost: bool
+    is_guessed: bool
+
+
 class RolloutSet:
     """Resolves a set of rollouts once; read-only afterwards.
 
     `turns` maps each turn's id to its first occurrence, origins before their forks, and `owners` to
     the thread of that. `predecessors` holds None for roots, `lost` the roots whose file names a
-    history that is not there. `ends` maps each chain to the turn that it stands at.
+    history that is not there, `guessed` the turns behind one that was found by its ordinal alone,
+    where the byte is known. `ends` maps each chain to the turn that it stands at.
     """
 
     def __init__(self, chains: Iterable[Chain]) -> None:
@@ -48,6 +58,7 @@ class RolloutSet:
         self.owners: dict[str, str] = {}
         self.predecessors: dict[str, str | None] = {}
         self.lost: set[str] = set()
+        self.guessed: set[str] = set()
         self._copies: dict[Chain, set[str]] = {}
         for thread in self.threads.values():
             for chain in thread.chains:
@@ -95,55 +106,66 @@ class RolloutSet:
             self.predecessors[turn.id] = before
 
     def _before_file(self, chain: Chain, first: str) -> str | None:
-        """Returns the turn behind which a file's history goes on; notes if that is not there."""
+        """Returns the turn behind which a file's history goes on; notes what is not certain."""
         meta = chain.rollout.meta
         if meta is None or meta.base is None:
             return None
-        found = self._at_base(chain, meta.base)
-        turn, is_whole = self._history_at(*found) if found is not None else (None, False)
-        if not is_whole:
+        history = self._history_before(chain, meta.base)
+        if history.is_lost:
             self.lost.add(first)
-        return turn
+        if history.is_guessed:
+            self.guessed.add(first)
+        return history.turn
 
     def _turn_at(self, chain: Chain, line: int | None) -> str | None:
         """Returns the turn that stood last before a line, also in the files that it rests on."""
-        return self._history_at(chain, line)[0]
+        standing = chain.standing_at(line)
+        if standing is not None:
+            return standing.id
+        meta = chain.rollout.meta
+        if meta is None or meta.base is None or meta.parent is not None:
+            return None
+        return self._history_before(chain, meta.base).turn
 
-    def _history_at(self, chain: Chain, line: int | None) -> tuple[str | None, bool]:
-        """Returns the same, and whether all was there that had to be looked at for it."""
-        seen: set[Chain] = set()
-        while chain not in seen:
-            seen.add(chain)
-            standing = chain.standing_at(line)
-            if standing is not None:
-                return standing.id, True
-            meta = chain.rollout.meta
-            if meta is None or meta.base is None or meta.parent is not None:
-                return None, True
-            found = self._at_base(chain, meta.base)
+    def _history_before(self, chain: Chain, base: Base) -> _History:
+        """Returns the turn that stood last where a base says that a file's history ends."""
+        seen = {chain}
+        is_guessed = False
+        while True:
+            found = self._at_base(chain, base)
             if found is None:
-                return None, False
-            chain, line = found
-        return None, True
+                return _History(None, is_lost=True, is_guessed=is_guessed)
+            chain, line, by_byte = found
+            is_guessed = is_guessed or not by_byte
+            standing = chain.standing_at(line)
+            meta = chain.rollout.meta
+            at_start = meta is None or meta.base is None or meta.parent is not None
+            if standing is not None or at_start or chain in seen:
+                turn = standing.id if standing is not None else None
+                return _History(turn, is_lost=False, is_guessed=is_guessed)
+            assert meta is not None and meta.base is not None  # noqa: S101, PT018  else at_start
+            seen.add(chain)
+            base = meta.base
 
-    def _at_base(self, chain: Chain, base: Base) -> tuple[Chain, int] | None:
-        """Returns the file that a base names, and the first line behind it.
+    def _at_base(self, chain: Chain, base: Base) -> tuple[Chain, int, bool] | None:
+        """Returns the file that a base names, the first line behind it, and whether by its byte.
 
         Ordinals repeat in the files of a thread that was reverted; only in the right one a line
-        ends at the base's byte. Without such a one the last file before counts that has the line.
+        ends at the base's byte. Without such a one the last file before counts that has the line:
+        the right one was written anew, or is not there yet.
         """
         thread = self.threads.get(base.thread)
         others = [one for one in (thread.chains if thread is not None else ()) if one is not chain]
         for other in others:
             line = _line_at(other.rollout, base)
             if line is not None:
-                return other, line
-        found: tuple[Chain, int] | None = None
+                return other, line, True
+        found: tuple[Chain, int, bool] | None = None
         started = chain.rollout.metas[0].started
         for other in others:
-            if other.rollout.metas[0].started <= started or found is None:
-                line = other.rollout.line_of(base.end_ordinal - 1)
-                found = (other, line + 1) if line is not None else found
+            line = other.rollout.line_of(base.end_ordinal - 1)
+            if line is not None and (found is None or other.rollout.metas[0].started <= started):
+                found = other, line + 1, base.end_byte is None
         return found
 
     def _copies_in(self, thread: Thread, chain: Chain) -> set[str]:

@@ -60,7 +60,7 @@ def meta(
     return record("session_meta", second, payload, ordinal)
 
 
-def event(kind: str, second: float, ordinal: int | None = None, **fields: Any) -> Record:
+def event(kind: str, /, second: float, ordinal: int | None = None, **fields: Any) -> Record:
     """What the user interface was told."""
     return record("event_msg", second, {"type": kind, **fields}, ordinal)
 

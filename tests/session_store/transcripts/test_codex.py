@@ -173,6 +173,8 @@ def test_reads_the_old_events(tmp_path: Path) -> None:
         response("user", 11, "Fix the parser"),
         typed("Fix the parser", 11),
         event("agent_reasoning", 12, text="Hm."),
+        typed("Use tabs.", 12, kind="user_instructions"),
+        record("session_meta", 12, {"id": 7}),
         told("I look at it.", 12, phase="commentary"),
         response("assistant", 12, "I look at it."),
         record("response_item", 13, {"type": "function_call", "name": "x", "call_id": "c"}),
@@ -523,6 +525,32 @@ def test_a_sub_agents_copies_are_known_by_their_parents_ids_where_those_tell_no_
     assert said(below, kind="runtime") == ["Find ferries."]
 
 
+def spawn_item() -> Record:
+    """A completed call of the tool that spawns."""
+    call = {"type": "CollabAgentToolCall", "tool": "spawnAgent", "receiver_thread_ids": [OTHER]}
+    return event("item_completed", 21.5, item=call)
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        event("collab_agent_spawn_end", 21.5, new_thread_id=OTHER),
+        event("sub_agent_activity", 21.5, kind="started", agent_thread_id=OTHER),
+        spawn_item(),
+    ],
+    ids=lambda one: one["payload"]["type"],
+)
+def test_a_caller_is_the_turn_before_the_record_that_names_the_agent(
+    tmp_path: Path, named: Record
+) -> None:
+    """Whatever kind of record it is, and also if others name it later."""
+    later = [event("sub_agent_activity", 23, kind="interacted", agent_thread_id=OTHER), named]
+    write(tmp_path / rollout_name(THREAD), [*TALK[:6], named, TALK[6], *later])
+    write(tmp_path / rollout_name(OTHER), [agent_meta(), typed("Find ferries.", 502)])
+    parent, agent = read(*tmp_path.iterdir())
+    assert agent.caller == CallerRef(session=THREAD, turn=str(parent.turns[2].turn.id))
+
+
 def test_a_caller_is_named_by_the_exchange_where_no_record_names_the_agent(tmp_path: Path) -> None:
     """The prompt of that exchange."""
     write(tmp_path / rollout_name(THREAD), TALK)
@@ -749,6 +777,7 @@ def test_recognises_rollouts_and_nothing_else(tmp_path: Path) -> None:
     for other in (
         b"",
         b"{}\n",
+        b"[1]\n",
         b'{"id":"x","thread_name":"y"}\n',
         b'{"type":"session","id":"x"}\n',
     ):

@@ -300,6 +300,45 @@ async def test_a_revert_is_a_branch_and_the_head_goes_along(tailed: Tailed, file
 
 
 @pytest.mark.anyio
+async def test_a_revert_of_a_revert_waits_for_the_right_file(tailed: Tailed, file: Path) -> None:
+    """An older one has a line of that ordinal, too."""
+    first = lines(meta(ordinal=0), item("UserMessage", U1, T1, 11, "One", ordinal=1))
+    append(file, first)
+    append(file, lines(*(item("UserMessage", U2, T2, 21, "Two", ordinal=n) for n in (2, 3, 4))))
+    second, third = (file.with_name(rollout_name(THREAD, uuid7(n, n))) for n in (500, 600))
+    key, last = uuid7(501, 4), uuid7(601, 5)
+    again = lines(*paginated_fork(THREAD, 500, key, first, 2))
+    append(third, lines(*paginated_fork(THREAD, 600, last, again, 4)))
+    await tailed.settle(file, third)
+    assert list((await tailed.dag())["turns"]) == [U1, U2]
+    append(second, again)
+    await tailed.settle(second)
+    turns = (await tailed.dag())["turns"]
+    assert (turns[key][0], turns[last][0]) == (U1, key)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("how", ["cut", "replaced"])
+async def test_what_was_said_stays_whatever_becomes_of_the_file(
+    tailed: Tailed, file: Path, how: str
+) -> None:
+    """Absence takes nothing back, and what comes in its place is read."""
+    append(file, lines(*TALK))
+    await tailed.settle(file)
+    if how == "cut":
+        os.truncate(file, len(lines(*TALK[:3])))
+    else:
+        other = file.with_suffix(".new")
+        append(other, lines(*TALK[:3]) + b" " * 9_000 + b"\n")
+        move(other, file)
+    append(file, lines(started(uuid7(30, 8), 30), typed("And tea.", 31)))
+    await tailed.settle(file)
+    dag = await tailed.dag()
+    assert said(dag) == ["I live in Bergen.", "Noted.", "我喜欢咖啡。", "好的。", "And tea."]
+    assert list(dag["turns"].values())[-1][0] == next(iter(dag["turns"]))
+
+
+@pytest.mark.anyio
 async def test_a_rollback_takes_back_what_was_given(tailed: Tailed, file: Path) -> None:
     """Law 13: once, whatever is read again."""
     append(file, lines(*TALK))
