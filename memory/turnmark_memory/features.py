@@ -51,6 +51,7 @@ FEATURES = (
     "opens_named",  # where a speaker is named: friends begin with their news
     "phrase",  # two of the question's words side by side
     "near",  # in meaning
+    "near_named",  # where a speaker is named, whom the embedder is not told of
     "near_of_nearest",  # ... as a part of how near the nearest is
     "near_before",
     "near_after",
@@ -228,6 +229,7 @@ class _Rating:
         traits, wants = one.traits, self._asked.wants
         of_self = bool(traits & _SELF)
         named, is_question = self._names_one, 1.0 if traits & _QUESTION else 0.0
+        near = self._near[row]
         opens = float(before is None and self._kind == "turn")
         session_words, session_best, session_share, near_session = self._sessions[one.session]
         return (
@@ -259,8 +261,9 @@ class _Rating:
             opens,
             opens if named else 0.0,
             self._phrases_in(one.terms),
-            self._near[row],
-            self._near[row] / self._nearest,
+            near,
+            near if named else 0.0,
+            near / self._nearest,
             0.0 if before is None else self._near.get(before, 0.0),
             0.0 if after is None else self._near.get(after, 0.0),
             near_session,

@@ -46,9 +46,12 @@ _SELF = re.compile(
 )
 _TIME = re.compile(
     r"\b(?:yesterday|today|tonight|tomorrow|ago|last|next|recently|soon|since|week(?:end)?s?"
-    r"|months?|years?|days?|morning|evening|night|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+    r"|months?|years?|days?|morning|evening|night|(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
+    r"|noon|midnight|o'clock|half past|quarter (?:past|to)|hours?|minutes?|weekdays?|until|daily"
+    r"|weekly|monthly|yearly|nightly|spring|summer|autumn|winter|christmas|easter"
     r"|january|february|march|april|may|june|july|august|september|october|november|december)\b"
-    r"|\d{4}-\d\d|\d:\d\d|[昨今明后後前]天|[年月日号號周週点點]|星期|礼拜|禮拜|早上|晚上|上午|下午|刚才|剛才"
+    r"|\d{4}-\d\d|\d:\d\d|\d ?[ap]m\b|[分秒]钟|小时|小時|[春夏秋冬][天季]|中午|傍晚|凌晨"
+    r"|[昨今明后後前]天|[年月日号號周週点點]|星期|礼拜|禮拜|早上|晚上|上午|下午|刚才|剛才"
     r"|昨日|今日|明日|曜|時"
 )
 _NUMBER = re.compile(
@@ -58,12 +61,15 @@ _NUMBER = re.compile(
 _NAME = re.compile(r"(?<![.!?]\s)(?<![.!?]\s\s)(?<!^)\b[A-Z][a-z]+")
 
 _WANTS_TIME = re.compile(
-    r"\b(?:when|how long|(?:what|which) (?:date|day|month|year|time))\b"
+    r"\b(?:when|how (?:long|soon|late|early)|deadline|due"
+    r"|(?:what|which) (?:date|day|weekday|week|month|year|time))\b"
+    r"|哪一天|什么时间|什麼時間|什么日子|多长时间|哪个月|截止|几时"
     r"|什么时候|什麼時候|何时|何時|哪天|哪年|哪月|几号|幾號|几点|幾點|几月|幾月|多久|周几|星期几|いつ|何日"
 )
 _WANTS_NUMBER = re.compile(
-    r"\bhow (?:many|much|often|long|old|far|big|large|tall)\b"
-    r"|多少|几[个個次天条只位人年岁歲]|幾[個次天條隻位人年歲]|多[大高远遠长長久]|いくつ|いくら|何[人回個]"
+    r"\bhow (?:many|much|often|long|old|far|big|large|tall|high|heavy|hot|cold|fast|wide|deep)\b"
+    r"|\b(?:what|which) (?:size|price|temperature|version|port|number|age|amount|budget|speed)\b"
+    r"|多少|几[个個次天条只位人年岁歲号點点]|幾[個次天條隻位人年歲號]|多[大高远遠长長久重快宽寬深贵貴]|いくつ|いくら|何[人回個]"
 )
 _WANTS_NAME = re.compile(
     r"\b(?:who|whom|whose|where|which|name|called"

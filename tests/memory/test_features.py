@@ -49,6 +49,7 @@ def test_news_open_a_session_between_people(tmp_path: Path, said: Said, question
     values = rated(tmp_path, said, question)
     assert [values[ref]["opens_named"] for ref in ("s-0", "s-1", "b-0")] == [1.0, 0.0, 0.0]
     assert {one["is_question_unnamed"] for one in values.values()} == {0.0}
+    assert [values[ref]["near_named"] for ref in ("s-0", "s-1")] == [0.6, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -62,6 +63,7 @@ def test_a_question_is_no_answer_where_nobody_is_named(
     values = rated(tmp_path, said, question)
     assert [values[ref]["is_question_unnamed"] for ref in ("s-0", "s-1")] == [0.0, 1.0]
     assert values["s-0"]["opens"] == 1.0
+    assert (values["s-0"]["near"], values["s-0"]["near_named"]) == (0.6, 0.0)
     assert values["s-0"]["opens_named"] == 0.0
 
 
