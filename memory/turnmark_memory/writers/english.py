@@ -135,7 +135,7 @@ ENGLISH = Cues(
         r"|touch|includ|mention|send|ask|creat|chang|delet|put|mak|mock|import|say|explain|apologi"
         r"|repeat|run|format)",
         r"^(?:keep|stick to|reply|answer|respond|speak|write)\b.*\b(?:short|brief|concise|in"
-        r" (?:english|chinese|german|french|spanish|italian|dutch)|simple|formal|informal)\b",
+        r" (?-i:[A-Z])\w+|simple|formal|informal)\b",
         r"\bi (?:want|expect|need) (?:every|all|each|no)\b",
         r"^(?:write|use|keep) .{1,60}\b(?:messages?|names?|comments?|style|imperative|case)\b",
         r"^if you (?:need|write|add|change|find|see|are)\b.*, \w+",

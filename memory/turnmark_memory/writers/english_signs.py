@@ -28,7 +28,44 @@ _ORDERS = (
     r"|tell|test|think|translate|try|turn|undo|update|use|verify|wait|write"
 )
 
+# Verbs of the mind and of talk, and forms that are no present: "I think", "I tried" tell no habit.
+_NO_HABIT = (
+    r"agree|am|apologi[sz]e|assume|believe|bet|can|cannot|can't|care|could|couldn't|did|didn't|do"
+    r"|doubt|expect|feel|figure|forget|get|give|go|got|guess|had|hadn't|hate|have|haven't|hear|hope"
+    r"|imagine|just|know|like|look|love|may|mean|might|mind|miss|must|need|notice|only|propose"
+    r"|promise|really|reckon|recommend|remember|say|second|see|seem|shall|should|so|sound|still"
+    r"|suggest|suppose|suspect|swear|thank|think|too|trust|understand|vote|want|was|wasn't|were"
+    r"|will|wish|won't|wonder|would|wouldn't"
+    r"|ate|became|began|bought|broke|brought|came|caught|chose|cut|drank|drew|drove|fell|felt|flew"
+    r"|forgot|found|gave|grew|heard|held|hid|hit|hung|kept|knew|led|left|let|lost|made|meant|met"
+    r"|paid|put|ran|read|rode|sang|sat|saw|sent|set|shook|shot|slept|sold|spent|spoke|stole|stood"
+    r"|stuck|swam|taught|thought|threw|told|took|understood|used|went|woke|won|wore|wrote"
+)
+_NO_HABIT_OF_OTHERS = (
+    r"is|was|does|says|thinks|knows|looks|seems|needs|wants|feels|sounds|means|gets|goes|comes"
+    r"|hopes|tells|asks|lets|guess"
+)
+# What a sentence begins with in a capital and names nobody.
+_NO_NAME = (
+    r"he|she|it|they|this|that|there|what|who|nothing|everyone|everybody|someone|nobody|the|let"
+    r"|looks|sounds|seems|feels|turns|makes|means|yes|thanks|always|sometimes|perhaps|besides"
+)
+_OFTEN = r"(?:always|never|usually|often|mostly|sometimes|also|don['’]t|do not)"
+
 SIGNS: Final = {
+    "lasts": re.compile(
+        rf"^(?:i|we)(?: {_OFTEN})? (?!(?:{_NO_HABIT})\b|\w+(?:ed|ly)\b)[a-z]+ \w+"
+        r"|^(?:i|we)(?:['’]ve| have)(?: got)? (?:an?|two|three|four|\d+|no)"
+        r" (?!question|problem|issue|idea|feeling|look|point|favou?r|suggestion|doubt|clue)\w+"
+        r"|^(?:i|we) (?:was|were) born|^(?:i|we) (?:grew up|used to)\b"
+        r"|^(?:i am|i['’]m) (?:an?|from|allergic|married|\d+)\b"
+        rf"|^(?!(?:{_NO_NAME})\b)(?:my \w+|our \w+|(?-i:[A-Z])[\w'’-]+)(?: (?-i:[A-Z])[\w'’-]+)?"
+        rf"(?: {_OFTEN})? (?!(?:{_NO_HABIT_OF_OTHERS})\b)(?:has|[a-z]+[^su']s) \w+"
+        r"|^(?:the|my|our) (?:[\w-]+ ){1,3}(?:is|are|[a-z]+[^su]s) (?:\w+ ){0,3}"
+        r"(?:\d|(?-i:[A-Z])\w+)"
+        r"|^(?:i|we)(?: have|['’]ve)? decided\b",
+        re.IGNORECASE,
+    ),
     "a_time": _words(
         _DAYS,
         _MONTHS,

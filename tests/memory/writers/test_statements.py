@@ -328,3 +328,43 @@ def test_drops_praise_and_what_holds_for_anybody(praise: str) -> None:
 def test_drops_a_symptom_without_its_cause(words: str, *, kept: bool) -> None:
     """In a project what fails is soon mended; why it did is worth knowing."""
     assert bool(statements_in(words, in_project=True)) is kept
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "I keep two bees in the garden.",
+        "I work for the railway.",
+        "I was born in Évora.",
+        "I play the cello.",
+        "I swim every morning.",
+        "Robin drinks tea.",
+        "Dana has a boat.",
+        "The office is in Porto.",
+        "The shop listens on port 8080.",
+        "We decided to stay.",
+        "我养了一只猫。",
+        "我会弹钢琴。",
+        "家里的猫叫小花。",
+        "周明住在里斯本。",
+        "税务系统每周三部署。",
+        "押金一共 200 元。",
+        "我决定不养猫。",
+    ],
+)
+def test_keeps_how_things_are_in_few_words(words: str) -> None:
+    """A habit, a trade, a possession, a place or a price lasts; it needs no more words."""
+    assert len(statements_in(words)) == 1
+    assert len(statements_in(words, in_group=True)) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("I disagree.", "I love it.", "I see them.", "We go there.", "Tom says hi."),
+        *("I have an idea.", "我有空。", "我在路上。", "我在看。", "我有点困。"),
+    ],
+)
+def test_drops_what_is_short_and_of_the_moment(words: str) -> None:
+    """What somebody thinks, does or sees just now is no habit."""
+    assert statements_in(words) == []
