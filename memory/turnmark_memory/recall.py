@@ -1,17 +1,17 @@
 """Recall: from a question to hits with their provenance, as a reader at one tip sees them.
 
 The index finds and ranks; the store says which of the turns behind a candidate are still there
-and how they lie to the reader's path. What rests only on turns that were taken back is dropped
-here, at query time, however old the index is.
+and how they lie to the reader's path (`placing.py`). What rests only on turns that were taken back
+is dropped at query time, however old the index is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Literal, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -21,29 +21,24 @@ import structlog
 from turnmark_events.errors import Refused, Unavailable
 from turnmark_memory.candidates import DEPTH, blocks_within, gather, with_near
 from turnmark_memory.dense import Dense, DocRef
-from turnmark_memory.hits import BranchLabel, Hit, Source, collapsed
+from turnmark_memory.hits import Hit, collapsed
 from turnmark_memory.index import Index
 from turnmark_memory.index_rows import microseconds
-from turnmark_memory.index_schema import BlockDoc, Filters, TurnDoc
+from turnmark_memory.index_schema import Filters
 from turnmark_memory.nameless import nameless
+from turnmark_memory.placing import Loaded, Place, TurnRef, hit_of, load
 from turnmark_memory.ranking import MEANING_FLOOR, Ranked, rank
 from turnmark_memory.requests import HitKind, RecallRequest
 from turnmark_memory.search_text import Query, fold, query_of
 from turnmark_memory.selecting import MOST_TOPICS, Selecting
 from turnmark_memory.together import both
-from turnmark_session_store.times import to_rfc3339
 
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
-TurnRef = tuple[str, str]
-"""A turn's key: namespace and id."""
 
 _PLACED_AT_ONCE = 24
 """Candidates whose turns the store is asked about in one go, at least; more only if many fall."""
-
-_OWN_BOOST = 1.15
-"""What brings the reader's own branch into the first `k`; there it comes before all others."""
 
 _NARROWED = 2_000
 """Documents behind a filter that are all asked for their meaning: the nearest of the whole memory
@@ -69,27 +64,6 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{8}|\d{4}-?W\d{2}(-?\d)?")
 _DAY_US = 24 * 3_600 * 1_000_000
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """How a turn lies to a reader. `only_here`: no other live branch reaches it.
-
-    `state` is `unknown` for a turn that this store never had (a copied workspace).
-    """
-
-    state: Literal["live", "retired", "forgotten", "unknown"]
-    on_path: bool
-    only_here: bool
-    of_session: bool
-
-    @property
-    def is_taken_back(self) -> bool:
-        """True if memory must not rest on this turn."""
-        return self.state in ("retired", "forgotten")
-
-
-_ERASED = Place(state="forgotten", on_path=False, only_here=False, of_session=False)
-_UNKNOWN = Place(state="unknown", on_path=False, only_here=False, of_session=False)
-
-
 class Relations(Protocol):
     """What recall asks of the session store."""
 
@@ -100,8 +74,6 @@ class Relations(Protocol):
         ...
 
 
-_LONGEST_HIT_CHARS = 8_000
-"""Some 2,000 tokens: a reader who wants more of one turn than that asks for it by its ref."""
 _ANSWER_CHARS = 200_000
 """All texts of one answer: with their sources they fit a frame of 1 MiB in any script."""
 
@@ -113,20 +85,11 @@ class RecallAnswer(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
 
 
-class _Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A ranked block or turn with the turns that it rests on; `lost` stand for those not here."""
-
-    ranked: Ranked
-    block: BlockDoc | None
-    turns: tuple[TurnDoc, ...]
-    lost: tuple[Place, ...] = ()
-
-
 class _Ranking(msgspec.Struct, frozen=True, kw_only=True):
     """What may be shown, best first; the best of it are loaded with it, to save a thread's turn."""
 
     ranked: Sequence[Ranked]
-    loaded: Sequence[_Candidate]
+    loaded: Sequence[Loaded]
 
 
 class Recall:
@@ -257,7 +220,7 @@ class Recall:
 
     def _opened(self, ranked: Sequence[Ranked], request: RecallRequest) -> _Ranking:
         """Returns what was ranked, the best of it loaded; blocks."""
-        return _Ranking(ranked=ranked, loaded=_load(self._index, ranked[: _step(request)]))
+        return _Ranking(ranked=ranked, loaded=load(self._index, ranked[: _step(request)]))
 
     async def _hits(self, ranking: _Ranking, request: RecallRequest) -> list[Hit]:
         """Returns the first `k` that still stand."""
@@ -267,16 +230,16 @@ class Recall:
         for start in range(0, len(ranked), step):
             if start:
                 chunk = ranked[start : start + step]
-                loaded = await self._in_thread(partial(_load, self._index, chunk))
+                loaded = await self._in_thread(partial(load, self._index, chunk))
             places = await self._places(loaded, request)
-            hits += [hit for one in loaded if (hit := _hit(one, places)) is not None]
+            hits += [hit for one in loaded if (hit := hit_of(one, places)) is not None]
             best = collapsed(sorted(hits, key=lambda hit: -hit.score))
             if len(best) >= request.k:
                 break
         return sorted(best[: request.k], key=lambda hit: hit.branch != "own")
 
     async def _places(
-        self, candidates: Sequence[_Candidate], request: RecallRequest
+        self, candidates: Sequence[Loaded], request: RecallRequest
     ) -> Mapping[TurnRef, Place]:
         turns = (turn for one in candidates for turn in one.turns)
         refs = list(dict.fromkeys((turn.namespace, turn.id) for turn in turns))
@@ -323,117 +286,6 @@ def filters_of(request: RecallRequest) -> Filters:
     )
 
 
-def label_of_places(places: Iterable[Place]) -> BranchLabel | None:
-    """Returns how what rests on turns at `places` lies to the reader, None if it fell with them.
-
-    Turns that were taken back don't count; what never cited one stands by itself.
-    """
-    given = list(places)
-    standing = [place for place in given if not place.is_taken_back]
-    if given and not standing:
-        return None
-    of_session = [place for place in standing if place.of_session]
-    if not of_session:
-        return "other-session"
-    if not all(place.on_path for place in of_session):
-        return "other-branch"
-    return "own" if any(place.only_here for place in of_session) else "shared"
-
-
-def _load(index: Index, ranked: Sequence[Ranked]) -> list[_Candidate]:
-    """Returns the documents of what was ranked, without what went out of the index since."""
-    blocks = index.blocks(one.found.ref for one in ranked if one.kind == "block")
-    labels = [one.found.ref for one in ranked if one.kind == "turn"]
-    labels += (label for block in blocks.values() for label in block.cites)
-    turns = index.turns(dict.fromkeys(labels))
-    loaded = (_candidate(index, one, blocks, turns) for one in ranked)
-    return [candidate for candidate in loaded if candidate is not None]
-
-
-def _candidate(
-    index: Index, ranked: Ranked, blocks: Mapping[str, BlockDoc], turns: Mapping[str, TurnDoc]
-) -> _Candidate | None:
-    if ranked.kind == "turn":
-        turn = turns.get(ranked.found.ref)
-        return None if turn is None else _Candidate(ranked=ranked, block=None, turns=(turn,))
-    block = blocks.get(ranked.found.ref)
-    if block is None:
-        return None
-    return _Candidate(
-        ranked=ranked,
-        block=block,
-        turns=tuple(turns[label] for label in block.cites if label in turns),
-        lost=tuple(
-            _ERASED if index.is_forgotten(label) else _UNKNOWN
-            for label in block.cites
-            if label not in turns
-        ),
-    )
-
-
-def _hit(candidate: _Candidate, places: Mapping[TurnRef, Place]) -> Hit | None:
-    """Returns the hit, or None if all that it rests on was taken back."""
-    placed = [(turn, places[turn.namespace, turn.id]) for turn in candidate.turns]
-    branch = label_of_places([*(place for _, place in placed), *candidate.lost])
-    if branch is None:
-        return None
-    score = candidate.ranked.score * (_OWN_BOOST if branch == "own" else 1.0)
-    sources = tuple(source_of(turn) for turn, place in placed if not place.is_taken_back)
-    if candidate.block is None:
-        return _turn_hit(candidate.turns[0], score, branch, sources)
-    return _block_hit(candidate.block, score, branch, sources)
-
-
-def _turn_hit(turn: TurnDoc, score: float, branch: BranchLabel, sources: tuple[Source, ...]) -> Hit:
-    return Hit(
-        ref=turn.label,
-        kind="turn",
-        text=_excerpt(turn.text),
-        score=score,
-        branch=branch,
-        sources=sources,
-        session=turn.session,
-        speaker=turn.speaker,
-        time=_rfc3339(turn.time),
-    )
-
-
-def _block_hit(
-    block: BlockDoc, score: float, branch: BranchLabel, sources: tuple[Source, ...]
-) -> Hit:
-    newest = max((source.time for source in sources), default=None)
-    written = None if block.updated_at is None else _rfc3339(block.updated_at)
-    return Hit(
-        ref=block.block,
-        kind="block",
-        text=_excerpt(block.text),
-        score=score,
-        branch=branch,
-        sources=sources,
-        topic=block.topic,
-        time=newest or written,
-        superseded_by=block.superseded_by,
-    )
-
-
-def _excerpt(text: str) -> str:
-    """Returns the text, or the beginning of a very long one: `memory.show` gives the whole."""
-    return text if len(text) <= _LONGEST_HIT_CHARS else f"{text[:_LONGEST_HIT_CHARS]}…"
-
-
-def source_of(turn: TurnDoc) -> Source:
-    """Returns where an archived turn stands, as hits and `memory.show` say it."""
-    return Source(
-        turn=turn.id,
-        label=turn.label,
-        session=turn.session,
-        speaker=turn.speaker,
-        time=_rfc3339(turn.time),
-        path=turn.path,
-        line=turn.line,
-    )
-
-
 def _within(
     hits: Sequence[Hit], request: RecallRequest, count_tokens: Callable[[str], int]
 ) -> RecallAnswer:
@@ -465,7 +317,3 @@ def _instant(text: str | None, name: str, *, whole_day: bool) -> int | None:
             f"{name}={text!r} is no time; write 2026-08-09 or 2026-08-09T14:02:00Z"
         ) from None
     return at_us + _DAY_US if whole_day and _DATE.fullmatch(text.strip()) else at_us
-
-
-def _rfc3339(moment: datetime) -> str:
-    return to_rfc3339(microseconds(moment) // 1_000)

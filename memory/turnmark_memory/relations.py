@@ -7,7 +7,7 @@ from typing import Literal
 
 import apsw
 
-from turnmark_memory.recall import Place
+from turnmark_memory.placing import Place
 from turnmark_session_store import SessionStore
 from turnmark_session_store.owed import live_branches
 from turnmark_session_store.queries import json_keys, rows_of, value_of

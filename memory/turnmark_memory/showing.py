@@ -8,7 +8,7 @@ import msgspec
 from turnmark_events.errors import Forgotten, NotFound, Refused
 from turnmark_memory.hits import Source
 from turnmark_memory.labels import is_block_id, is_label
-from turnmark_memory.recall import source_of
+from turnmark_memory.placing import source_of
 from turnmark_memory.shelf import Shelf
 from turnmark_memory.topic_path import topic_path
 from turnmark_session_store import SessionStore

@@ -18,7 +18,8 @@ from turnmark_memory.dense import DocRef
 from turnmark_memory.hits import Hit, Source
 from turnmark_memory.index import Index
 from turnmark_memory.index_schema import Filters, Found, Kind
-from turnmark_memory.recall import Place, Recall, RecallAnswer, label_of_places
+from turnmark_memory.placing import Place, label_of_places
+from turnmark_memory.recall import Recall, RecallAnswer
 from turnmark_memory.requests import ForgetRequest, RecallRequest
 
 GIVE_UP_SECONDS = 60

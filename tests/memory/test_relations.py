@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.at_work import AtWork, at_work, user
-from turnmark_memory.recall import label_of_places
+from turnmark_memory.placing import label_of_places
 from turnmark_memory.relations import on_sibling, place_turns
 from turnmark_session_store.model import CallerRef
 from turnmark_session_store.requests import Checkout, ForkPoint, Merge, OpenSession, Rewind
