@@ -267,7 +267,10 @@ def uuid_time(text: str | None) -> datetime | None:
     found = _UUID.fullmatch(text or "")
     if text is None or found is None or found[1] != _TIME_ORDERED:
         return None
-    return datetime.fromtimestamp(int(text[:8] + text[9:13], 16) / 1000, UTC)
+    try:
+        return datetime.fromtimestamp(int(text[:8] + text[9:13], 16) / 1000, UTC)
+    except (ValueError, OverflowError, OSError):  # its 48 bits reach beyond the year 9999
+        return None
 
 
 def record_time(record: Mapping[str, Any], before: str) -> str:

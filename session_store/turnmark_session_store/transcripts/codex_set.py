@@ -64,6 +64,7 @@ class RolloutSet:
             for chain in thread.chains:
                 self._copies[chain] = self._copies_in(thread, chain)
                 self._take(thread, chain)
+        self._lose_what_is_nobodys()
         cut_cycles(self.predecessors, list(self.predecessors))
         self.ends = {
             chain: self._turn_at(chain, None)
@@ -105,12 +106,19 @@ class RolloutSet:
                 before = self._before_file(chain, turn.id)
             self.predecessors[turn.id] = before
 
+    def _lose_what_is_nobodys(self) -> None:
+        """Makes roots of turns behind a sub-agent's copy of what is not there itself."""
+        for turn, before in self.predecessors.items():
+            if before is not None and before not in self.turns:
+                self.predecessors[turn] = None
+                self.lost.add(turn)
+
     def _before_file(self, chain: Chain, first: str) -> str | None:
         """Returns the turn behind which a file's history goes on; notes what is not certain."""
-        meta = chain.rollout.meta
-        if meta is None or meta.base is None:
+        base = _base_of(chain)
+        if base is None:
             return None
-        history = self._history_before(chain, meta.base)
+        history = self._history_before(chain, base)
         if history.is_lost:
             self.lost.add(first)
         if history.is_guessed:
@@ -122,10 +130,8 @@ class RolloutSet:
         standing = chain.standing_at(line)
         if standing is not None:
             return standing.id
-        meta = chain.rollout.meta
-        if meta is None or meta.base is None or meta.parent is not None:
-            return None
-        return self._history_before(chain, meta.base).turn
+        base = _base_of(chain)
+        return self._history_before(chain, base).turn if base is not None else None
 
     def _history_before(self, chain: Chain, base: Base) -> _History:
         """Returns the turn that stood last where a base says that a file's history ends."""
@@ -138,14 +144,12 @@ class RolloutSet:
             chain, line, by_byte = found
             is_guessed = is_guessed or not by_byte
             standing = chain.standing_at(line)
-            meta = chain.rollout.meta
-            at_start = meta is None or meta.base is None or meta.parent is not None
-            if standing is not None or at_start or chain in seen:
+            above = _base_of(chain)
+            if standing is not None or above is None or chain in seen:
                 turn = standing.id if standing is not None else None
                 return _History(turn, is_lost=False, is_guessed=is_guessed)
-            assert meta is not None and meta.base is not None  # noqa: S101, PT018  else at_start
             seen.add(chain)
-            base = meta.base
+            base = above
 
     def _at_base(self, chain: Chain, base: Base) -> tuple[Chain, int, bool] | None:
         """Returns the file that a base names, the first line behind it, and whether by its byte.
@@ -195,7 +199,7 @@ class RolloutSet:
         """Returns the turn that spawned a sub-agent: before the record of it, else by exchange."""
         spawn = self.spawn_of(thread)
         turn = self._turn_at(*spawn) if spawn is not None else None
-        if turn is None:
+        if turn not in self.turns:
             exchange = thread.chains[0].rollout.spawned_by
             said = (
                 key
@@ -290,6 +294,12 @@ def origins_of(rollout: Rollout) -> set[str]:
         if meta.base is not None:
             named.add(meta.base.thread)
     return named - {rollout.metas[0].thread} if rollout.metas else set()
+
+
+def _base_of(chain: Chain) -> Base | None:
+    """Returns what a file's history rests on; a sub-agent's begins with its task."""
+    meta = chain.rollout.meta
+    return None if meta is None or meta.parent is not None else meta.base
 
 
 def _line_at(rollout: Rollout, base: Base) -> int | None:

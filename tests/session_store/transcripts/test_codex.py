@@ -525,6 +525,31 @@ def test_a_sub_agents_copies_are_known_by_their_parents_ids_where_those_tell_no_
     assert said(below, kind="runtime") == ["Find ferries."]
 
 
+@pytest.mark.parametrize("with_root", [True, False])
+def test_an_agent_of_an_agent_that_has_said_nothing_yet(tmp_path: Path, *, with_root: bool) -> None:
+    """The one between them began with a copy, and rests on it alone."""
+    root = write(tmp_path / rollout_name(THREAD), TALK)
+    named = event("collab_agent_spawn_end", 502, new_thread_id=THIRD)
+    copied = [{**one, "ordinal": number} for number, one in enumerate([meta(), *TALK[1:], named])]
+    between = write(tmp_path / rollout_name(OTHER), [agent_meta(), *copied])
+    spawn = {"subagent": {"thread_spawn": {"parent_thread_id": OTHER, "depth": 2}}}
+    base = {"thread_id": OTHER, "end_ordinal_exclusive": 5}
+    fork = uuid7(950, 4)
+    below = write(
+        tmp_path / rollout_name(THIRD), [meta(THIRD, 900, source=spawn), typed("Find.", 901)]
+    )
+    beside = write(
+        tmp_path / rollout_name(fork), [meta(fork, 950, history_base=base), typed("On.", 951)]
+    )
+    sessions = {
+        one.session: one for one in read(*([root] if with_root else []), between, below, beside)
+    }
+    assert sessions[THIRD].turns[0].predecessor is None
+    assert (sessions[THIRD].caller is not None) is with_root
+    assert (sessions[fork].turns[0].predecessor is not None) is with_root
+    assert sessions[fork].turns[0].lost_predecessor is not with_root
+
+
 def spawn_item() -> Record:
     """A completed call of the tool that spawns."""
     call = {"type": "CollabAgentToolCall", "tool": "spawnAgent", "receiver_thread_ids": [OTHER]}
@@ -753,6 +778,27 @@ def test_ids_that_could_harm_are_as_good_as_none(tmp_path: Path) -> None:
     )
     assert all(str(turn.turn.id).isprintable() for turn in session.turns)
     assert len(session.turns) == 2
+
+
+@pytest.mark.parametrize(
+    ("written", "time"),
+    [
+        (1_754_733_600, "2025-08-09T10:00:00.000Z"),
+        (1_754_733_600_123, "2025-08-09T10:00:00.123Z"),
+        ("2025-08-09T12:00:00+02:00", "2025-08-09T10:00:00.000Z"),
+        (1e300, None),
+        (-1e13, "1653-02-10T06:13:20.000Z"),
+        (True, None),
+        ("yesterday", None),
+    ],
+)
+def test_times_are_taken_as_they_come(tmp_path: Path, written: Any, time: str | None) -> None:
+    """Numbers in seconds or milliseconds; without one, that of the record before."""
+    late = "ffffffff-ffff-7000-8000-000000000001"
+    first = {**meta(late), "timestamp": None}
+    said_then = {**typed("Hi", 1, turn_id=late), "timestamp": written}
+    session = read_one(tmp_path, first, {**started(late, 0), "timestamp": None}, said_then)
+    assert session.turns[0].turn.time == time
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:

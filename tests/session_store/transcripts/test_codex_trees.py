@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import random
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from session_store.transcripts.codex_rollouts import edges, read, texts_of
 from session_store.transcripts.codex_sessions import CodexRecording
+from turnmark_session_store.transcripts.codex_live import CodexLiveReader
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -47,3 +50,68 @@ def test_reads_what_was_said_whatever_was_forked_reverted_or_rolled_back(
     agents = {file.thread for file in recording.files_all if file.is_agent}
     assert all(one.caller is not None for one in sessions if one.session in agents)
     assert not [one.warnings for one in sessions if one.warnings]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    chance=st.randoms(use_true_random=False, note_method_calls=False),
+    steps=st.integers(min_value=0, max_value=8),
+)
+def test_reads_whatever_is_left_of_files_or_was_made_of_them(
+    chance: random.Random, steps: int
+) -> None:
+    """Files that are gone, lines that are lost, doubled or moved, and values that can't be."""
+    recording = CodexRecording(chance)
+    recording.play(steps)
+    with tempfile.TemporaryDirectory() as place:
+        paths = recording.write_to(Path(place))
+        kept = chance.sample(paths, chance.randint(1, len(paths)))
+        for path in kept:
+            path.write_bytes(spoilt(chance, path.read_bytes()))
+        sessions = read(*kept)
+        live = CodexLiveReader().live_set()
+        live.add("all", kept, {})
+        live.read_on(now=10.0**9)
+        standing = live.stand((), now=10.0**10)
+    seen: set[str] = set()
+    for one in sessions:
+        for turn in one.turns:
+            assert turn.turn.id not in seen, "once"
+            assert turn.predecessor is None or turn.predecessor in seen, "behind what it rests on"
+            seen.add(str(turn.turn.id))
+        assert {*one.tips, *one.taken_back} <= seen
+        assert one.head in one.tips or not one.tips
+        assert one.caller is None or one.caller.turn in seen
+    assert [turn for one in standing.sessions for turn in one.turns] == [
+        turn for one in sessions for turn in one.turns
+    ]
+
+
+def spoilt(chance: random.Random, data: bytes) -> bytes:
+    """Some of the lines, some of them changed, the last perhaps torn."""
+    found = data.splitlines(keepends=True)
+    for _ in range(chance.choice((0, 1, 3))):
+        at = chance.randrange(len(found))
+        line = found.pop(at)
+        what = chance.randrange(4)
+        if what == 1:
+            found.insert(chance.randint(0, len(found)), line)
+        elif what == 2:
+            found[at:at] = [line, line]
+        elif what == 3:
+            record = json.loads(line)
+            spoil(chance, record)
+            found.insert(at, json.dumps(record).encode() + b"\n")
+        if not found:
+            return b""
+    return b"".join(found)
+
+
+def spoil(chance: random.Random, record: dict[str, Any]) -> None:
+    """Puts what can't be in the place of one value, at any depth."""
+    key = chance.choice(sorted(record))
+    inner = record[key]
+    if isinstance(inner, dict) and inner and chance.random() < 0.8:
+        spoil(chance, inner)
+    else:
+        record[key] = chance.choice((None, 7, -1, 2**70, 1e300, "", "x", [], [None], {}, True))
