@@ -77,6 +77,9 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
         return self.signs.unspaced, self.signs.named
 
 
+Tried = tuple[float, float, dict[str, float]]
+"""A threshold, what it silences, and what it loses of each kind."""
+
 Fit = tuple[float, Array]
 """A bias and the weights of the signs."""
 
@@ -153,16 +156,25 @@ def _thresholds(
     """Returns a threshold for each group that silences most at a loss that is allowed."""
     tried = [list(_tried(group, worth, counts)) for group in groups]
     possible = [
-        (sum(gain for _, gain, _ in chosen), [at for at, _, _ in chosen])
+        chosen
         for chosen in product(*tried)
         if all(sum(lost[kind] for _, _, lost in chosen) <= allowed[kind] for kind in EVIDENT)
     ]
-    return max(possible)[1]
+    best = max(possible, key=_silence_and_loss)
+    return [at for at, _, _ in best]
+
+
+def _silence_and_loss(chosen: Sequence[Tried]) -> tuple[float, float]:
+    """Returns what to compare by: what is silenced and, between equals, how little is lost."""
+    return (
+        round(sum(gain for _, gain, _ in chosen), 9),
+        -sum(sum(lost.values()) for _, _, lost in chosen),
+    )
 
 
 def _tried(
     group: Sequence[tuple[Sample, float]], worth: Mapping[str, float], counts: Mapping[str, int]
-) -> Iterator[tuple[float, float, dict[str, float]]]:
+) -> Iterator[Tried]:
     """Yields thresholds with what they silence and what they lose of each kind."""
     reached = sorted(total for one, total in group if one.kind in EVIDENT)[:_TRIED]
     for below, above in pairwise([reached[0] - 1.0, *reached]):
