@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
@@ -25,7 +26,14 @@ from turnmark_session_store.transcripts.codex import CodexReader
 
 pytestmark = pytest.mark.anyio
 DATA = Path(__file__).resolve().parents[2] / "data" / "codex"
+GIVEN = Path(os.environ.get("TURNMARK_TRANSCRIPTS") or "/dev/null") / "codex"
+SETS = [DATA, *([GIVEN] if GIVEN.is_dir() else [])]
 CODEX = CodexReader()
+
+
+def below(directory: Path) -> list[Path]:
+    """The rollouts below a directory."""
+    return sorted(directory.rglob("*.jsonl"))
 
 
 def humans(dag: dict[str, dict[str, list[object]]]) -> int:
@@ -37,7 +45,7 @@ async def test_what_the_program_wrote_is_there_once_however_often_it_is_imported
     place: Path,
 ) -> None:
     """Six prompts, six prompts and one; the sub-agent's task is told by the turn that asked."""
-    paths = sorted(DATA.rglob("*.jsonl"))
+    paths = below(DATA)
     async with Stage(place / "a.db") as stage:
         await import_files(stage, paths, CODEX)
         found, seq = await dag_of(stage), stage.seq
@@ -46,6 +54,23 @@ async def test_what_the_program_wrote_is_there_once_however_often_it_is_imported
         for path in paths:
             await import_files(stage, [path], CODEX)
         assert await dag_of(stage) == found
+        assert stage.seq == seq
+
+
+@pytest.mark.parametrize("files", SETS, ids=lambda path: path.parent.name)
+async def test_all_that_is_given_is_read_without_a_warning_and_once(
+    place: Path, files: Path
+) -> None:
+    """More of it with TURNMARK_TRANSCRIPTS."""
+    paths = below(files)
+    sessions = list(CODEX.read(paths))
+    assert [warning for one in sessions for warning in one.warnings] == []
+    assert all(CODEX.recognises(path, path.read_bytes()) for path in paths)
+    async with Stage(place / "a.db") as stage:
+        await import_files(stage, paths, CODEX)
+        found, seq = await dag_of(stage), stage.seq
+        assert len(found["turns"]) == sum(len(one.turns) for one in sessions)
+        await import_files(stage, reversed(paths), CODEX)
         assert stage.seq == seq
 
 
