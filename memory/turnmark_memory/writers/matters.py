@@ -105,7 +105,7 @@ _CHINESE = """
 骑行 骑车 骑 | 公里 爬升 爬坡 内胎 链条 头盔 车店
 爬山 登山 徒步 | 路线 山顶 登山杖 集合 下山
 露营 野营 | 帐篷 天幕 烧烤 睡袋 营地 炉子
-自驾游 自驾 旅行 旅游 出游 毕业旅行 | 机票 酒店 民宿 高铁 行程 签证 攻略 租车
+旅行 旅游 出游 毕业旅行 自驾游 自驾 | 机票 酒店 民宿 高铁 行程 签证 攻略 租车
 团建 | 人均 报名 预算 场地 大巴
 婚礼 婚宴 婚纱 | 伴娘 伴郎 喜糖 司仪 请柬 酒店
 生日 生日会 寿宴 大寿 | 蛋糕 礼物 蜡烛 寿桃
@@ -157,7 +157,7 @@ _CHINESE = """
 居委会 | 社区 街道 登记 志愿者
 """
 
-_WORD = re.compile(r"[a-zà-ÿ&][a-zà-ÿ&-]*[a-zà-ÿ]")
+_WORD = re.compile(r"[a-zà-ÿ]+(?:[&-][a-zà-ÿ]+)*")
 _ARTICLE = re.compile(r"\b(?:the|our|this|an?|next|your|another)((?: [a-zà-ÿ-]+){1,3})\b")
 # What is somebody's own is not the group's: "my daughter has her orchestra thing".
 _OWN = re.compile(

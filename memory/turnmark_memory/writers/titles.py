@@ -15,6 +15,8 @@ from turnmark_memory.writers.listed import listed
 _LONGEST_NAME_WORDS = 5
 _LONGEST_HAN_NAME = 14
 _LONGEST_NAME = 48
+# Whoever opens a group says at once what it is for.
+_OPENING_LENGTH = 400
 # So many words at the start of a message are no name of a group that came first.
 _CUT_OFF_WORDS = 3
 _CUT_OFF_HAN = 8
@@ -33,8 +35,8 @@ _GROUP_WORDS = listed(
     " discussion everyone all team issue bug question hello hi test testing default"
 )
 _HAN_GROUP = re.compile(
-    r"(?:(?:微信|内部|临时|官方|正式|大家庭|交流|讨论|聊天|通知|工作|互助|沟通|联络|分享)*"
-    r"(?:微信群|群聊|群组|频道|话题|小组群|大群|小群|总群|群))+$"
+    r"(?:(?:微信|内部|临时|官方|正式|大家庭|交流|讨论|聊天|通知|工作|互助|沟通|联络|分享|小组|大|小|总)*"
+    r"(?:群聊|群组|群|频道|话题))$"
 )
 _NO_HAN_NAME = listed(
     "新对话 新会话 未命名 无标题 默认 测试 闲聊 聊天 对话 会话 讨论 大家 一家人 相亲相爱一家人"
@@ -50,7 +52,7 @@ _NAME = (
 _OPENED = re.compile(
     rf"\b{_FOR} (?:planning |organi[sz]ing )?(?:the |our |this |your )?(?P<purpose>{_NAME})"
     rf"|\b[Ww]elcome to (?:the |our )?(?P<welcome>{_NAME})"
-    r"|(?P<name>\b[A-Z][\w’'-]+(?: [A-Z][\w’'-]+)+)(?: [a-z]+)? (?:chat|group|thread|round)\b"
+    r"|(?P<name>\b[A-Z][\w’'-]+(?: [A-Z][\w’'-]+){1,4})(?: [a-z]+)? (?:chat|group|thread|round)\b"
     r"|群.{0,3}?(?:商量|讨论|筹备|安排|专门[聊说]|专门为了)(?:一下)?"
     r"(?P<matter>[\u3400-\u9fff]{2,8}?)(?:的?事|吧|[，。！,!\s]|$)"
     r"|欢迎(?:大家)?(?:来到|加入|进)(?:咱们?|我们)?(?P<joined>[\u3400-\u9fffA-Za-z0-9]{2,10}?群)"
@@ -64,7 +66,7 @@ def matter_of(title: str | None, *, speakers: Iterable[str], first: str, chinese
     `first` is the first message, which a title may only repeat; of a title in two languages the
     part that is `chinese` or is not is taken.
     """
-    folded = unicodedata.normalize("NFKC", title or "").strip()
+    folded = unicodedata.normalize("NFKC", (title or "")[: 4 * _LONGEST_NAME]).strip()
     if not folded or len(folded) > 2 * _LONGEST_NAME or _NO_NAME.search(_plain(folded)):
         return ""
     name = _one_language(_bare(_plain(folded)), chinese=chinese)
@@ -75,7 +77,7 @@ def matter_of(title: str | None, *, speakers: Iterable[str], first: str, chinese
 
 def name_given(text: str) -> str:
     """Returns what a message that opens a group says that it is for, as it says it, or ""."""
-    found = _OPENED.search(text)
+    found = _OPENED.search(text[:_OPENING_LENGTH])
     if not found:
         return ""
     return next(value for value in found.groupdict().values() if value)
