@@ -31,8 +31,8 @@ _WORTH = {
     "absent at large": 0.5,
     "en absent": 1.0,
     "zh absent": 1.0,
-    "en near": 0.2,
-    "zh near": 0.2,
+    "en near": 0.3,
+    "zh near": 0.3,
 }
 """What being silent about each kind is worth. A near miss hardly differs from an answer in other
 words, and who asks may want to see what is known of whom they ask about."""

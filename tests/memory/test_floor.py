@@ -99,7 +99,9 @@ def test_a_document_about_the_whole_question_is_enough(
         coverage=1.0, around=1.0, about=1.0, nearest=0.8, agreeing=0.8, together=0.8, **kind
     )
     assert known(whole, with_meaning=with_meaning) > THRESHOLD
-    nothing = signs(unknown_words=1.0, **kind)
+    nothing = signs(unknown_names=0.5, unknown_words=0.5, **kind)
+    if not named:
+        nothing = signs(unknown_words=1.0, **kind)
     assert known(nothing, with_meaning=with_meaning) < THRESHOLD
 
 
