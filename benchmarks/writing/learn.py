@@ -8,6 +8,8 @@ something. A logistic fit of the signs (`writers/signs.py`) with a penalty on la
 the odds: convex, solved by Newton's method, so the same labels give the same weights. Sentences
 that are one plain statement (`sayings.py`) are added, since conversations hold few of them.
 
+Bare orders are left to their rule (`keeping.is_bare_order`).
+
 `--left-out` says how it does on each conversation when learned on the others; `--misses` lists what
 it gets wrong there. Signs that say nothing about sentences left out are not worth having.
 """

@@ -20,7 +20,14 @@ from turnmark_memory.writers.people import tagged
 
 # The cues that are signs as well, under their own names.
 ACTS: Final = (
-    *("standing", "decision", "preference", "who", "plan", "change", "strong", "anchor"),
+    "standing",
+    "decision",
+    "preference",
+    "who",
+    "plan",
+    "change",
+    "strong",
+    "anchor",
 )
 HOW: Final = tuple(english_signs.SIGNS)
 MUCH: Final = (
@@ -29,7 +36,7 @@ MUCH: Final = (
 )
 SIGNS: Final = (*MUCH, *HOW, *ACTS, "reports_an_error", "goes_wrong", "insists", "plain_act")
 
-# To an assistant, one of these said without a reserve is meant to be kept, however short it is.
+# One of these, said without a reserve, says more than its words do.
 _PLAIN: Final = ("insists", "standing", "preference", "who", "decision", "change")
 _RESERVES: Final = ("hedges", "supposes", "feels", "of_the_moment")
 

@@ -110,7 +110,7 @@ def statements_in(
     """Returns the statements of a turn that are worth keeping, in order, at most 40."""
     found: list[Statement] = []
     sentences = split_sentences(text)
-    ordered = -1
+    ordered = -2
     for one in candidates_in(text, in_group=in_group, in_project=in_project, cut=sentences):
         if is_bare_order(one.signs) or (one.place == ordered + 1 and _goes_on_ordering(one)):
             ordered = one.place
@@ -122,9 +122,8 @@ def statements_in(
 
 def _goes_on_ordering(one: Candidate) -> bool:
     """Returns whether a sentence after an order says how what was ordered is to be."""
-    if one.place == 0 or one.signs["standing"] or one.signs["insists"]:
-        return False
-    return _SPECIFIES.search(one.text) is not None
+    ruled = one.signs["standing"] or one.signs["insists"]
+    return not ruled and _SPECIFIES.search(one.text) is not None
 
 
 def candidates_in(
