@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 import anyio.to_thread
 
-from turnmark_memory.model import Add, Answer, Batch, Edits, Nothing
+from turnmark_memory.apply import NEW_BLOCK
+from turnmark_memory.model import Add, Answer, Batch, Edit, Edits, Nothing, Retire
 from turnmark_memory.writers.desk import edits_of
 from turnmark_memory.writers.reading import said_in
 
@@ -30,7 +31,7 @@ class BuiltinWriter:
         return await anyio.to_thread.run_sync(self.distil, batch)
 
     async def repair(self, batch: Batch, answer: Answer, reasons: Sequence[str]) -> Answer:
-        """Returns additions alone: the blocks that were shown are not to be changed."""
+        """Returns what changes nothing that was shown: additions, and the ends among them."""
         del answer, reasons
         return await anyio.to_thread.run_sync(self._added, batch)
 
@@ -46,5 +47,10 @@ class BuiltinWriter:
         answer = self.distil(batch)
         if isinstance(answer, Nothing):
             return answer
-        adds = tuple(edit for edit in answer.edits if isinstance(edit, Add))
-        return Edits(edits=adds) if adds else Nothing(reason=_NOTHING_NEW)
+        own = tuple(edit for edit in answer.edits if _is_of_own(edit))
+        return Edits(edits=own) if own else Nothing(reason=_NOTHING_NEW)
+
+
+def _is_of_own(edit: Edit) -> bool:
+    """Returns whether an edit adds a block, or ends one that the same answer adds."""
+    return isinstance(edit, Add) or (isinstance(edit, Retire) and edit.block.startswith(NEW_BLOCK))

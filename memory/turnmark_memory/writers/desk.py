@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 import msgspec
 
 from turnmark_memory.apply import NEW_BLOCK
 from turnmark_memory.model import Add, Edit, Retire, Revise, ShownBlock
 from turnmark_memory.writers.filing import Place
-from turnmark_memory.writers.quoting import unquoted
+from turnmark_memory.writers.gists import gist_of
+from turnmark_memory.writers.listed import listed
+from turnmark_memory.writers.quoting import quoted, unquoted
 from turnmark_memory.writers.reading import Said
-from turnmark_memory.writers.sameness import gives_another_value, nearest, says_the_same
-from turnmark_memory.writers.sentences import split_sentences
+from turnmark_memory.writers.replacing import Fact, Pile
+from turnmark_memory.writers.sameness import says_the_same
+from turnmark_memory.writers.sentences import is_chinese, split_sentences
+from turnmark_memory.writers.standing_facts import left_of, parts_of
 from turnmark_memory.writers.telling import Told, joined
 
 _REPLACED = "newer turns say otherwise"
+_ASKED = re.compile(r"‘(?P<question>.*)’")
+# A frame goes on behind the name: "Robin asks", “李雷要求”.
+_AFTER_NAME = re.compile(r"[ (（要]")
+_NO_NAME = listed("user the 用户 助手 notes") | {""}
 
 
 class _Draft(msgspec.Struct):
-    """A block in the making."""
+    """A block in the making; `parts` are what it was joined from, with the turns behind each."""
 
     place: Place
     label: str
     told: Told
     last: int
     cites: list[str]
-    replaces: list[str] = []
+    parts: list[Said]
     replaced_by: int | None = None
 
     def add(self) -> Add:
@@ -45,16 +55,12 @@ def edits_of(said: Sequence[Said], blocks: Sequence[ShownBlock]) -> Iterator[Edi
     for one in said:
         desk.take(one)
     yield from map(_Draft.add, desk.drafts)
-    for number, draft in enumerate(desk.drafts):
-        for name in draft.replaces:
-            yield _retired(name, number, desk.shown[name].hash)
+    for block in desk.shown.values():
+        if edit := desk.change(block) or desk.revision(block):
+            yield edit
     for number, draft in enumerate(desk.drafts):
         if draft.replaced_by is not None:
             yield _retired(f"{NEW_BLOCK}{number}", draft.replaced_by)
-    replaced = desk.replaced()
-    for block in blocks:
-        if block.block not in replaced and (revision := desk.revision(block)):
-            yield revision
 
 
 def _retired(block: str, successor: int, expect: str | None = None) -> Retire:
@@ -71,8 +77,14 @@ class _Desk:
         self._sentences: dict[tuple[str, str], str] = {}
         self._again: dict[str, list[str]] = {}
         self._said: dict[tuple[str, str], _Draft] = {}
+        self._pile = Pile()
+        self._ended_by: dict[str, int] = {}
+        self._parts: dict[str, list[str]] = {}
         for block in blocks:
             speaker, words = unquoted(block.text)
+            self._parts[block.block] = parts_of(words)
+            for place, part in enumerate(self._parts[block.block]):
+                self._pile.add(_fact_of(block, place, part))
             for sentence in (words, *split_sentences(words)):
                 self._sentences.setdefault((speaker, _normal(sentence)), block.block)
 
@@ -105,7 +117,8 @@ class _Desk:
         words = one.told.words
         for block in self.shown.values():
             same_place = one.restates or block.topic == one.place.topic
-            if same_place and says_the_same(words, block.text, restates=one.restates):
+            holds = same_place and block.block not in self._ended_by
+            if holds and says_the_same(words, block.text, restates=one.restates):
                 self._again.setdefault(block.block, []).extend(one.cites)
                 return True
         for draft in self.drafts:
@@ -121,66 +134,77 @@ class _Desk:
         return False
 
     def _put(self, one: Said) -> _Draft:
+        new = _fact_said(one)
+        old = None if one.restates else self._pile.replaced_by(new)
+        draft, number = self._draft_of(one)
+        if old is not None:
+            self._end(old, new, number)
+        self._pile.add(new)
+        return draft
+
+    def _draft_of(self, one: Said) -> tuple[_Draft, int]:
+        """Returns the draft that holds `one` now: the last one, or a new one; and its number."""
         last = self.drafts[-1] if self.drafts else None
         if last is not None and (both := _together(last, one)):
             last.told, last.last = both, one.number
             last.cites.extend(one.cites)
-            if one.changes:
-                self._replace(one, last, len(self.drafts) - 1)
-            return last
-        draft = _Draft(one.place, one.turn.label, one.told, one.number, list(one.cites), [])
-        if one.changes:
-            self._replace(one, draft, len(self.drafts))
-        else:
-            self._update(one, draft, len(self.drafts))
+            last.parts.append(one)
+            return last, len(self.drafts) - 1
+        draft = _Draft(one.place, one.turn.label, one.told, one.number, list(one.cites), [one])
         self.drafts.append(draft)
-        return draft
+        return draft, len(self.drafts) - 1
 
-    def _update(self, one: Said, draft: _Draft, number: int) -> None:
-        """Notes what says the same as `one`, but for a value that has another now."""
-        words = one.told.words
-        for block in self.shown.values():
-            is_here = block.topic == one.place.topic and block.block not in self.replaced()
-            if is_here and gives_another_value(words, block.text):
-                draft.replaces.append(block.block)
-                return
-        for old in self.drafts:
-            is_older = old.place.topic == one.place.topic and old.label != one.turn.label
-            if is_older and old.replaced_by is None and gives_another_value(words, old.told.words):
-                old.replaced_by = number
-                return
-
-    def _replace(self, one: Said, draft: _Draft, number: int) -> None:
-        """Notes the block, shown or in the making, that `one` puts out of date."""
-        topic = one.place.topic
-        person = topic.partition("people/")[2].split("-")[0]
-        olds = [
-            (block.block, block.text)
-            for block in self.shown.values()
-            if (block.topic == topic or (person and person in block.text.casefold()))
-            and block.block not in self.replaced()
-        ]
-        mine = [
-            (str(place), old.told.text())
-            for place, old in enumerate(self.drafts)
-            if (old.place.topic == topic or (person and person in old.told.words.casefold()))
-            and old.label not in one.cites
-            and old.replaced_by is None
-            and place != number
-        ]
-        texts = [text for _, text in (*olds, *mine)]
-        best = nearest(one.told.words, texts, _names_of(one))
-        if best is None and one.about:
-            best = nearest(one.about, texts, _names_of(one))
-        if best is None:
+    def _end(self, old: Fact, new: Fact, successor: int) -> None:
+        """Notes that a fact, shown or in the making, is put out of date by a draft."""
+        if isinstance(old.key, _Part):
+            self._end_shown(old, new, successor)
             return
-        if best < len(olds):
-            draft.replaces.append(olds[best][0])
-        else:
-            self.drafts[int(mine[best - len(olds)][0])].replaced_by = number
+        number, found = next(
+            (n, draft) for n, draft in enumerate(self.drafts) if old.key in draft.parts
+        )
+        if number == successor:
+            return
+        self._pile.remove(old)
+        rest = [part for part in found.parts if part is not old.key]
+        told = _joined(rest)
+        if told is None:  # nothing else is in it, or nothing that stands alone
+            found.replaced_by = successor
+            return
+        found.told, found.parts = told, rest
+        one = cast("Said", old.key)
+        self.drafts.append(
+            _Draft(
+                one.place, one.turn.label, one.told, one.number, list(one.cites), [one], successor
+            )
+        )
 
-    def replaced(self) -> set[str]:
-        return {name for draft in self.drafts for name in draft.replaces}
+    def _end_shown(self, old: Fact, new: Fact, successor: int) -> None:
+        part = cast("_Part", old.key)
+        block, parts = self.shown[part.block], self._parts[part.block]
+        self._pile.remove(old)
+        self._ended_by[part.block] = successor
+        parts[part.place] = left_of(parts[part.place], new.gist)
+        if parts[part.place]:
+            self._pile.add(_fact_of(block, part.place, parts[part.place]))
+
+    def change(self, block: ShownBlock) -> Retire | Revise | None:
+        """Returns the end of a block, or its words without the part that holds no longer."""
+        successor = self._ended_by.get(block.block)
+        if successor is None:
+            return None
+        left = "".join(self._parts[block.block]).strip()
+        if not left:
+            return _retired(block.block, successor, block.hash)
+        speaker, words = unquoted(block.text)
+        if not _may_be_of(self.drafts[successor], block):
+            return None
+        cites = [*block.cites, *self._again.get(block.block, []), *self.drafts[successor].cites]
+        return Revise(
+            block=block.block,
+            text=quoted(speaker, left, chinese=is_chinese(words)) if speaker else left,
+            cites=_once(cites),
+            expect=block.hash,
+        )
 
     def revision(self, block: ShownBlock) -> Revise | None:
         """Returns what lets `block` cite what was said again, None where it does already."""
@@ -195,10 +219,61 @@ class _Desk:
         )
 
 
-def _names_of(one: Said) -> tuple[str, ...]:
-    """Returns names that all blocks of the topic share: they say nothing about sameness."""
-    name = one.turn.speaker_name or ""
-    return (name, one.place.topic.partition("/")[2].replace("-", " "))
+class _Part(msgspec.Struct, frozen=True):
+    """A sentence of a block that was shown, by its place."""
+
+    block: str
+    place: int
+
+
+def _may_be_of(draft: _Draft, block: ShownBlock) -> bool:
+    """Returns whether a block may rest on words of whoever said a draft.
+
+    What somebody else said is not to be reworded: the rest of it would stand there twice.
+    """
+    name = (draft.parts[0].turn.speaker_name or "").split(" ")[0].casefold()
+    return name in block.text.casefold() or block.topic.startswith("projects/")
+
+
+def _fact_of(block: ShownBlock, place: int, part: str) -> Fact:
+    speaker, words = unquoted(block.text)
+    around = "" if part == words else words
+    return Fact(
+        gist=gist_of(part, f"{around} {_question_in(speaker)}"),
+        topic=block.topic,
+        who=_names_in(block.topic, speaker),
+        key=_Part(block.block, place),
+    )
+
+
+def _fact_said(one: Said) -> Fact:
+    return Fact(
+        gist=gist_of(one.told.words, f"{one.about} {_question_in(one.told.speaker)}"),
+        topic=one.place.topic,
+        who=_names_in(one.place.topic, one.turn.speaker_name or ""),
+        label=one.turn.label,
+        key=one,
+    )
+
+
+def _question_in(speaker: str) -> str:
+    """Returns the question that a frame gives, "" where it gives none."""
+    found = _ASKED.search(speaker)
+    return found["question"] if found else ""
+
+
+def _names_in(topic: str, speaker: str) -> frozenset[str]:
+    """Returns the first names of whom a fact is about and of who said it, as far as known."""
+    about = topic.partition("people/")[2].split("-")[0]
+    return frozenset({about, _AFTER_NAME.split(speaker)[0].casefold()} - _NO_NAME)
+
+
+def _joined(parts: Sequence[Said]) -> Told | None:
+    """Returns parts of a draft as one paragraph, None if there are none or they don't fit."""
+    told = parts[0].told if parts else None
+    for part in parts[1:]:
+        told = joined(told, part.told) if told is not None else None
+    return told
 
 
 def _together(last: _Draft, one: Said) -> Told | None:

@@ -1,14 +1,13 @@
-"""Compares what is said with what memory holds: the same thing again, or a thing that has changed.
+"""Compares what is said with what memory holds: is it the same thing again?
 
-Two texts are about the same thing as far as they share words that few blocks have. English words
-are compared by their stem, Chinese by pairs of characters; numbers and names as they are.
+English words are compared by their stem, Chinese ones as they are cut; numbers and names as they
+are. What has changed is found in `replacing.py`.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -19,14 +18,6 @@ from turnmark_memory.writers.people import cut
 _MANY_WORDS = 6
 # "Like I said" lets less be enough: who says so means one of the blocks.
 _RESTATED_SHARE = 0.3
-# A word alone makes no subject, unless it is a name; two pairs of characters are one word or two.
-_LEAST_SHARED = 1.5
-# ... but one word is enough of a text that hardly has others: "Robin is vegetarian".
-_LEAST_OF_SHORT = 0.4
-
-# So much of the older text must be about it: replacing one fact must not end five others.
-_LEAST_ABOUT = 0.17
-_LEAST_ABOUT_HAN = 0.08
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z'’]*|\d+(?:[.,:]\d+)*|[\u3400-\u9fff]+")
 _HAN = re.compile(r"[\u3400-\u9fff]")
@@ -55,32 +46,6 @@ _NOT = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\d+")
-_MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sep|oct|nov|dec)[a-z]*"
-# What kind of value a text gives: what gives another of the same kind may replace it.
-_VALUES = {
-    "day": re.compile(
-        rf"\b\d{{1,2}}(?:st|nd|rd|th)\b|\b\d{{1,2}} {_MONTH}\b|\b{_MONTH} \d|\b\d{{4}}-\d\d"
-        r"|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d\s?[号日月]"
-        r"|[周期拜][一二三四五六日天末]",
-        re.IGNORECASE,
-    ),
-    "hour": re.compile(
-        r"\b\d{1,2}(?::\d\d|\s?[ap]m\b)|(?:\bat|\bfrom|\btill) \d{1,2}\b"
-        r"|[\d一二三四五六七八九十两]\s?点",
-        re.IGNORECASE,
-    ),
-    "money": re.compile(
-        r"[£$€¥]\s?\d|\d\s?(?:euros?|pounds?|dollars?|bucks|[元块万])", re.IGNORECASE
-    ),
-    "number": re.compile(
-        r"(?<![\d:./-])\d+(?![\d:./-])|[二两三四五六七八九十百千万]+[个人顶条台家件]"
-    ),
-}
-_VALUE_WEIGHT = {"day": 1.0, "hour": 1.0, "money": 1.0, "number": 0.5}
-# With another value, a name that all texts of a topic share says a little after all.
-_IGNORED_WEIGHT = 0.5
-# "A session is 35 euros" and "a session is 42 euros" share so much that the newer one holds.
-_SAME_BUT_VALUE = 0.7
 
 
 class Terms(msgspec.Struct, frozen=True):
@@ -130,59 +95,3 @@ def says_the_same(new: str, old: str, *, restates: bool) -> bool:
 def _numbers(text: str) -> Counter[str]:
     """Returns the numbers of a text, as often as they stand there: "1 of 1" is not "1 of 15"."""
     return Counter(_NUMBER.findall(text))
-
-
-def nearest(text: str, others: Sequence[str], ignored: Iterable[str] = ()) -> int | None:
-    """Returns the number of the text that is most about the same thing, None if none is.
-
-    Words in `ignored` (names that all of the texts share) count for nothing.
-    """
-    terms = terms_of(text)
-    theirs = [terms_of(other) for other in others]
-    spread = Counter(word for one in theirs for word in one.words)
-    skipped = {stem for name in ignored for stem in terms_of(f"x {name}").words}
-    best, best_score = None, 0.0
-    for number, other in enumerate(theirs):
-        shared = (terms.words & other.words) - skipped
-        score = sum(_weight(word, terms.names | other.names) / spread[word] for word in shared)
-        full = sum(_weight(word, terms.names | other.names) for word in shared)
-        if value := _other_value(text, others[number]):
-            named = terms.words & other.words & skipped
-            more = value + (_IGNORED_WEIGHT if named else 0)
-            full, score = full + more, score + more
-        whole = sum(_weight(word, other.names) for word in other.words)
-        least = _LEAST_ABOUT_HAN if any(word >= "\u3400" for word in shared) else _LEAST_ABOUT
-        is_about = full >= max(_LEAST_SHARED, least * whole) or full >= _LEAST_OF_SHORT * whole > 0
-        if is_about and score > best_score:
-            best, best_score = number, score
-    return best
-
-
-def _other_value(new: str, old: str) -> float:
-    """Returns how much it says that two texts give another value of one kind; 0 if they do not."""
-    new, old = _DATED.sub("", new), _DATED.sub("", old)
-    return max(
-        (
-            _VALUE_WEIGHT[kind]
-            for kind, pattern in _VALUES.items()
-            if (fresh := set(pattern.findall(new))) and (known := set(pattern.findall(old)))
-            if fresh.isdisjoint(known)
-        ),
-        default=0.0,
-    )
-
-
-def gives_another_value(new: str, old: str) -> bool:
-    """Returns whether two texts say the same, but for a number or a date."""
-    fresh, known = (
-        {word for word in terms_of(text).words if not word.isdigit()} for text in (new, old)
-    )
-    shared = len(fresh & known)
-    alike = shared > 1 and shared >= _SAME_BUT_VALUE * max(len(fresh), len(known))
-    return alike and _other_value(new, old) > 0 and bool(_NOT.search(new)) == bool(_NOT.search(old))
-
-
-def _weight(word: str, names: frozenset[str]) -> float:
-    if word >= "\u3400" or word in names:
-        return 1.5
-    return 0.5 if word.isdigit() else 1.0
