@@ -25,7 +25,7 @@ _NAME = re.compile(
 _OWN_LIFE = re.compile(
     r"退休|石膏|骨折|骨裂|怀孕|预产期|手术|住院|感冒|发烧|过敏|辞职|离职|跳槽|入职|转岗|换岗|下岗|升职|出差|毕业|分手"
     r"|离婚|高反|近视|膝盖|腰疼|牙疼|大夫|医生"
-    r"|^(?:allergic|pregnant|retired|vegetarian|vegan|sprained|recovering)\b",
+    r"|\b(?:allergic|pregnant|vegetarian|vegan|sprained|surgery)\b",
     re.IGNORECASE,
 )
 _OF_OTHERS = re.compile(r"[他她您你]|我们|咱|大家|谁|\b(?:he|she|they|we|you|who)\b", re.IGNORECASE)
@@ -69,7 +69,8 @@ class Filing:
         project = slug_of(_basename(turn.project or ""))
         if person:
             return self._person(self._people.whole(person))
-        if personal and turn.role == "user" and (private or not project):
+        own = private or not project or _OWN_LIFE.search(text) is not None
+        if personal and turn.role == "user" and own:
             return self.speaker(turn)
         if project:
             return f"projects/{project}"

@@ -54,17 +54,36 @@ _HAN = re.compile(
     rf"|[{FAMILY_NAMES}](?:姐|哥|总|工|老师|医生|经理|院长))"
     rf"|姓(?P<family>[{FAMILY_NAMES}])"
 )
-_RELATION = re.compile(rf"\b(?:my|our|his|her|their|a) (?:\w+ )?(?:{ROLES})\b|{HAN_ROLES}")
-# Names of their own where a family talks: "Grandma is on new tablets".
-_KIN = re.compile(
-    r"^(?P<name>(?:Grandma|Grandpa|Granny|Grandad|Gran|Nan|Nana|Mum|Mom|Dad)(?=['’]s\b| [a-z])"
-    r"|(?:Aunt|Auntie|Uncle) [A-Z][a-zà-ÿ]+"
-    r"|奶奶|爷爷|外婆|外公|姥姥|姥爷|大姨|小姨|舅舅|舅妈|姑姑|叔叔|大伯|婶婶)(?![，,!！?？])"
+_PARENTS = r"Grandma|Grandpa|Granny|Grandad|Gran|Nan|Nana|Mum|Mom|Dad"
+_RELATION = re.compile(
+    rf"\b(?:my|our|his|her|their|a) (?:\w+ )?(?:{ROLES})\b|\b(?:{_PARENTS})\b|{HAN_ROLES}",
 )
+# Somebody of the speaker's own, whom a "she" after it means.
+_OWN = re.compile(
+    rf"\b[Mm]y (?:\w+ )?(?P<role>{ROLES})\b(?!['’]s)|^(?P<parent>{_PARENTS})\b(?!['’]s)"
+    rf"|我(?:的)?(?P<han>{HAN_ROLES})(?!的)"
+)
+_WOMEN = listed(
+    "wife sister mother mom mum daughter aunt landlady girlfriend grandma grandmother niece fiancée"
+    " granny gran nan nana"
+    " 老婆 妻子 太太 女儿 妈 妈妈 母亲 姐 姐姐 妹 妹妹 奶奶 外婆 姥姥 女朋友 女友 婆婆 岳母 阿姨"
+)
+_MEN = listed(
+    "husband brother father dad son uncle landlord boyfriend grandpa grandfather nephew grandad"
+    " 老公 丈夫 先生 儿子 爸 爸爸 父亲 哥 哥哥 弟 弟弟 爷爷 外公 姥爷 男朋友 男友 岳父 公公 舅舅"
+    " 叔叔"
+)
+_MANY = listed("kid kids children family parents lead dog cat 孩子 狗 猫")
 _SMALL = re.compile(r"\b[a-z]{3,}\b")
 # What a sentence begins with shows in so many characters.
 _LOOKED_AT = 12
 _NAME_AND_MORE = re.compile(r"[要说的是在会了来去给和就也还把让跟向对有没不做交带住]$")
+# Names of their own where a family talks: "Grandma is on new tablets".
+_KIN = re.compile(
+    rf"^(?P<name>(?:{_PARENTS})(?=['’]s\b| [a-z])"
+    r"|(?:Aunt|Auntie|Uncle) [A-Z][a-zà-ÿ]+"
+    r"|奶奶|爷爷|外婆|外公|姥姥|姥爷|大姨|小姨|舅舅|舅妈|姑姑|叔叔|大伯|婶婶)(?![，,!！?？])"
+)
 _SHE = re.compile(r"\b(?:he|she)\b(?:['’]s\b)?|^(?:his|her)\b|[他她](?!们)", re.IGNORECASE)
 
 
@@ -117,6 +136,18 @@ class People:
 def relation_in(text: str) -> bool:
     """Returns whether `text` speaks of somebody by what they are to somebody, not by name."""
     return _RELATION.search(text) is not None
+
+
+def own_relation(text: str) -> str:
+    """Returns what somebody of whom `text` speaks is to the speaker, "" for nobody or several."""
+    found = {role.casefold() for one in _OWN.finditer(text) for role in one.groups() if role}
+    return found.pop() if len(found) == 1 and found.isdisjoint(_MANY) else ""
+
+
+def fits(said: str, role: str) -> bool:
+    """Returns whether a "he" or "she" may mean somebody who is that to the speaker."""
+    is_she = said.casefold().startswith(("she", "her", "她"))
+    return role not in (_MEN if is_she else _WOMEN)
 
 
 def kin_called(text: str) -> str:

@@ -12,7 +12,14 @@ from turnmark_memory.writers import chinese_voice, english_voice
 from turnmark_memory.writers.exchanges import Exchange, exchanges_of
 from turnmark_memory.writers.filing import Filing, Place
 from turnmark_memory.writers.listed import listed
-from turnmark_memory.writers.people import Mention, People, pronoun, relation_in
+from turnmark_memory.writers.people import (
+    Mention,
+    People,
+    fits,
+    own_relation,
+    pronoun,
+    relation_in,
+)
 from turnmark_memory.writers.sameness import terms_of
 from turnmark_memory.writers.sentences import is_chinese, split_sentences
 from turnmark_memory.writers.statements import Statement, cues_of, statements_in
@@ -119,16 +126,24 @@ def _said_by(
 ) -> Iterator[Said]:
     turn = turns[number]
     last, named_in = _named_before(turns, number, met)
+    sentences, read, kin = split_sentences(turn.text), 0, ""
     in_group = turn.session in groups
     for one in statements_in(turn.text, in_group=in_group, in_project=bool(turn.project)):
+        for passed in sentences[read : one.place]:
+            names = [mention.name for mention in people.meet(passed, chinese=one.chinese)]
+            if names or relation_in(passed):
+                last, named_in, kin = names, None, "" if names else own_relation(passed)
+        read = one.place + 1
         mentions = people.meet(one.text, chinese=one.chinese)
-        meant = _meant(one, mentions, last)
+        meant = _meant(one, mentions, last) or _meant_kin(one, mentions, kin, turn)
+        is_kin = meant is not None and not last
         cites = (turn.label, named_in.label) if meant and named_in else (turn.label,)
         if mentions or relation_in(one.text):
             last, named_in = [mention.name for mention in mentions], None
+            kin = "" if mentions else own_relation(one.text)
         if one.place in answered or _only_introduces(one, turn):
             continue
-        person = _subject(one, mentions, meant, turn)
+        person = None if is_kin else _subject(one, mentions, meant, turn)
         topic = filing.topic_of(
             one.text, turn, personal=one.personal and not person, private=one.private, person=person
         )
@@ -184,6 +199,19 @@ def _meant(one: Statement, mentions: Sequence[Mention], last: Sequence[str]) -> 
     if last[0].split(" ")[-1] in one.text:  # "he's Mr de Vos, not Vos" puts the name itself right
         return None
     return Meant(start=found.start(), end=found.end(), name=last[0])
+
+
+def _meant_kin(
+    one: Statement, mentions: Sequence[Mention], kin: str, turn: Evidence
+) -> Meant | None:
+    """Returns whom a "he" or "she" means by what they are to the speaker: "Robin's sister"."""
+    found = pronoun(one.text)
+    if found is None or not kin or not turn.speaker_name or not fits(found.group(), kin):
+        return None
+    if any(mention.start < found.start() for mention in mentions) or relation_in(one.text):
+        return None
+    name = f"{turn.speaker_name}的{kin}" if one.chinese else f"{turn.speaker_name}'s {kin}"
+    return Meant(start=found.start(), end=found.end(), name=name)
 
 
 def _subject(

@@ -69,6 +69,15 @@ def test_keeps_people_of_one_name_apart() -> None:
     assert adds_of(batch(first))[0].topic == "people/robin"
 
 
+@pytest.mark.parametrize(
+    "line", ["Robin: By the way, I'm allergic to peanuts.", "李雷: 另外我对花生过敏，跟代码没关系"]
+)
+def test_what_is_nobodys_business_but_ones_own_is_no_projects(line: str) -> None:
+    """Health goes with the person wherever it is said."""
+    (topic,) = topics_of(line, project="/home/robin/kiosk")
+    assert topic.startswith("people/")
+
+
 def test_files_a_first_name_with_the_whole_one() -> None:
     """Jonas is Jonas Thorvald while there is one Jonas."""
     known = (("people/jonas-thorvald", "who Jonas Thorvald is"),)
@@ -85,6 +94,35 @@ def test_files_a_pronoun_with_the_person_named_last() -> None:
     adds = adds_of(batch(turn("I met Dana and asked Lena. She likes tea with 2 sugars.")))
     assert adds[-1].topic == "people/robin"
     assert 'She likes tea with 2 sugars."' in adds[-1].text
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("Roz: Dad next. He's called Gordon, he's 81.", "Roz's dad is called Gordon, he's 81."),
+        ("李雷: 我妹妹是兽医。她 2019 年搬到了波恩。", "李雷的妹妹 2019 年搬到了波恩。"),
+    ],
+)
+def test_says_whose_relation_a_pronoun_means(line: str, told: str) -> None:
+    """Somebody who was not named is what they are to the speaker, on the speaker's page."""
+    adds = adds_of(batch(*talk(line)))
+    assert (adds[-1].topic.partition("/")[0], adds[-1].text) == ("people", told)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Robin: My brother told my sister. She moved to Oslo in 2019.",
+        "Robin: My sister is a vet. He moved to Oslo in 2019.",
+        "Robin: My kids are at school. She moved to Oslo in 2019.",
+        "李雷: 我哥和我妹都来。她 2019 年搬到了波恩。",
+    ],
+)
+def test_leaves_a_pronoun_that_may_mean_another(line: str) -> None:
+    """Two relations, or one that does not fit, leave it open."""
+    assert not any(
+        word in add.text for add in adds_of(batch(*talk(line))) for word in ("Robin's", "李雷的妹")
+    )
 
 
 @pytest.mark.parametrize(
