@@ -11,9 +11,9 @@ from typing import Final
 
 _KINDS: Final = """
     activity activities hobby hobbies pastime recreation outdoor 活动 爱好: hike camp swim run paint
-    draw pottery yoga dance climb fish garden cook bake read ski surf cycle bike knit sing guitar
-    piano chess photography volunteer picnic gym skate museum concert beach 爬山 徒步 露营 游泳 跑步
-    画画 瑜伽 跳舞 钓鱼 做饭 烘焙 滑雪 骑车 唱歌 吉他 下棋 摄影 打球;
+    pottery yoga dance climb fish garden cook bake read ski surf cycle guitar piano chess
+    photography volunteer museum beach 爬山 徒步 露营 游泳 跑步 画画 瑜伽 跳舞 钓鱼 做饭 滑雪 骑车
+    唱歌 下棋 摄影;
 
     event events gathering occasion 聚会: parade festival concert conference fair show race workshop
     meeting wedding party ceremony fundraiser exhibit exhibition gala tournament competition rally
@@ -96,10 +96,10 @@ _KINDS: Final = """
     homeless veteran hospital foundation community orphanage rescue 捐款 义工;
 
     country countries state states city cities place places travel trip trips visit vacation 国家
-    城市 地方: paris london rome spain italy france germany japan china korea canada mexico florida
-    california york tokyo barcelona berlin thailand india brazil england scotland ireland sweden
-    norway greece portugal australia texas seattle boston chicago mountains beach island lake park
-    北京 上海 广州 深圳 杭州 成都 云南 日本 韩国 法国 德国 美国 泰国 大理 西安
+    城市 地方: paris london rome spain italy france germany japan china canada mexico florida
+    california york tokyo thailand india england scotland ireland sweden australia texas seattle
+    boston chicago mountains beach island lake park 北京 上海 广州 深圳 杭州 云南 日本 韩国 法国
+    德国 美国 泰国
 """
 
 

@@ -84,7 +84,7 @@ class Matching:
                 weight,
                 _between_blanks(unit.full),
                 _between_blanks(unit.half[:1] + unit.kin),
-                _between_blanks(unit.members),
+                _by_script(_between_blanks(unit.members)),
             )
             for weight, (_, unit) in zip(self._topical_weights, units, strict=True)
         )
@@ -136,7 +136,7 @@ class Matching:
                         times.append((_IN_PLACE * weight, 1))
                         break
                 else:
-                    for member in members:
+                    for member in members[terms.isascii()]:
                         if member in terms:
                             bits |= bit << _MEMBER
                             times.append((_IN_PLACE * weight, 1))
@@ -226,3 +226,8 @@ def _unknown(
 
 def _between_blanks(terms: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f" {term} " for term in terms)
+
+
+def _by_script(terms: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns all terms, and those that a document in ASCII can have: half as many to look for."""
+    return terms, tuple(term for term in terms if term.isascii())

@@ -68,8 +68,7 @@ def rank(
     if floored and known(signs, with_meaning=bool(near)) < FLOOR:
         return []
     chosen = weights.WITH_MEANING if near else weights.BY_WORDS
-    rarest = max((_rarity(one) for one, _, _ in seen), default=0.0)
-    telling = 1.0 if near else min(rarest / _TELLING, 1.0)
+    telling = 1.0 if near else min(_rarest(seen) / _TELLING, 1.0)
     return _ordered(
         [
             Ranked(
@@ -114,8 +113,10 @@ def _coverage_of_question(one: Seen, candidates: Candidates) -> float:
     return candidates.matching.coverage(one.question_bits) if one.question_bits else 0.0
 
 
-def _rarity(one: Seen) -> float:
-    return sum(weight for weight, _ in one.match.times)
+def _rarest(seen: Sequence[Sighted]) -> float:
+    """Returns how rare what a candidate has of the question is together, of the one with most."""
+    distinct = {one.match.bits: one.match for one, _, _ in seen}
+    return max((sum(weight for weight, _ in one.times) for one in distinct.values()), default=0.0)
 
 
 def _likelihood(chosen: weights.Weights, values: Sequence[float]) -> float:
