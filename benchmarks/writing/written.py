@@ -43,9 +43,10 @@ class Timed:
 
     async def write(self, batch: Batch) -> Answer:
         """Answers as the built-in writer does."""
-        return await anyio.to_thread.run_sync(self._distil, batch)
+        return await anyio.to_thread.run_sync(self.distil, batch)
 
-    def _distil(self, batch: Batch) -> Answer:
+    def distil(self, batch: Batch) -> Answer:
+        """Does the same, blocking."""
         began = time.thread_time()
         answer = self._writer.distil(batch)
         self.seconds += time.thread_time() - began
@@ -67,9 +68,9 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
         return self.states[-1]
 
 
-async def write(turns: Sequence[Turn], place: Path) -> Written:
+async def write(turns: Sequence[Turn], place: Path, writer: Timed | None = None) -> Written:
     """Returns what the built-in writer makes of `turns`; sessions fall silent one by one."""
-    writer = Timed()
+    writer = writer or Timed()
     states: list[tuple[Block, ...]] = []
     began = time.perf_counter()
     async with memory_at_work(writer, place=place) as (store, memory):

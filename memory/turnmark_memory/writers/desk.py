@@ -15,7 +15,7 @@ from turnmark_memory.writers.gists import gist_of
 from turnmark_memory.writers.listed import listed
 from turnmark_memory.writers.quoting import quoted, unquoted
 from turnmark_memory.writers.reading import Said
-from turnmark_memory.writers.replacing import Fact, Pile
+from turnmark_memory.writers.replacing import Fact, Pile, repeats
 from turnmark_memory.writers.sameness import says_the_same
 from turnmark_memory.writers.sentences import is_chinese, split_sentences
 from turnmark_memory.writers.standing_facts import left_of, parts_of
@@ -100,8 +100,8 @@ class _Desk:
             draft.cites.extend(one.cites)
         elif not one.changes and self._is_known(one):
             return
-        else:
-            self._said[key] = self._put(one)
+        elif draft := self._put(one):
+            self._said[key] = draft
 
     def _proposed(self, one: Said) -> _Draft | None:
         """Returns the draft that holds what was agreed to, and nothing else."""
@@ -133,13 +133,24 @@ class _Desk:
                 return True
         return False
 
-    def _put(self, one: Said) -> _Draft:
+    def _put(self, one: Said) -> _Draft | None:
         new = _fact_said(one)
         old = None if one.restates else self._pile.replaced_by(new)
+        if old is not None and repeats(new.gist, old.gist):
+            return self._cite(old, one)
         draft, number = self._draft_of(one)
         if old is not None:
             self._end(old, new, number)
         self._pile.add(new)
+        return draft
+
+    def _cite(self, old: Fact, one: Said) -> _Draft | None:
+        """Lets a fact, shown or in the making, cite the turn that says it again."""
+        if isinstance(old.key, _Part):
+            self._again.setdefault(old.key.block, []).extend(one.cites)
+            return None
+        draft = next(draft for draft in self.drafts if old.key in draft.parts)
+        draft.cites.extend(one.cites)
         return draft
 
     def _draft_of(self, one: Said) -> tuple[_Draft, int]:

@@ -9,10 +9,12 @@ import msgspec
 from turnmark_memory.writers.changes import change_in, named_as_left
 from turnmark_memory.writers.concepts import concepts_of
 from turnmark_memory.writers.listed import listed
-from turnmark_memory.writers.sameness import terms_of
+from turnmark_memory.writers.sameness import NOT, terms_of
 from turnmark_memory.writers.values import Values, values_of
 
 _HAN = re.compile(r"[\u3400-\u9fff]")
+# "Don't forget" denies nothing.
+_FORGET = re.compile(r"don['’]t forget|(?:别|不要|没)忘", re.IGNORECASE)
 # A date that was added in brackets is a value, and says nothing of what a fact is about.
 _DATED = re.compile(r"\s*[(（][^()（）]*\d{4}[^()（）]*[)）]")
 
@@ -40,6 +42,7 @@ class Gist(msgspec.Struct, frozen=True, kw_only=True):
     concepts: frozenset[str]
     chinese: bool
     change: float
+    negated: bool
 
 
 def gist_of(text: str, around: str = "") -> Gist:
@@ -58,6 +61,7 @@ def gist_of(text: str, around: str = "") -> Gist:
         left=values_of(left) if left else {},
         concepts=concepts_of(folded),
         chinese=chinese,
+        negated=NOT.search(_FORGET.sub("", plain)) is not None,
         change=change_in(plain, chinese=chinese),
     )
 

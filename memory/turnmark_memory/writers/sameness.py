@@ -41,7 +41,7 @@ _STOP_HAN = listed(
     " 这边 那边 早上 上午 下午 晚上 觉得 知道 全部 一样 比较 直接 还有 那就 这样 改成"
     " 改到 换成 推迟 取消 不再 主要"
 )
-_NOT = re.compile(
+NOT = re.compile(
     r"\b(?:not|no|never|without|neither|nor|cannot|no longer)\b|n['’]t\b|不|没|别|无|未|非",
     re.IGNORECASE,
 )
@@ -87,7 +87,7 @@ def says_the_same(new: str, old: str, *, restates: bool) -> bool:
     alike = len(fresh.words) > 1 and len(fresh.words - known.words) <= spare
     return (
         alike
-        and bool(_NOT.search(new)) == bool(_NOT.search(old))
+        and bool(NOT.search(new)) == bool(NOT.search(old))
         and _numbers(_DATED.sub("", new)) <= _numbers(old)
     )
 

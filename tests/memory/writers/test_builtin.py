@@ -221,6 +221,20 @@ async def test_supersedes_within_a_batch() -> None:
     assert (end.block, end.successor) == ("+0", "+1")
 
 
+async def test_ends_one_fact_of_several() -> None:
+    """The block is reworded without what holds no longer; the rest of it stays."""
+    old = "Robin lives in Oslo. Robin works as a nurse."
+    block = shown(old, "s-00000000000a")
+    asked = batch(turn("I moved from Oslo to Bergen."), blocks=(block,))
+    assert [add.text for add in adds_of(asked)] == ["Robin moved from Oslo to Bergen."]
+    (reworded,) = revised_of(asked)
+    assert (reworded.text, reworded.cites) == (
+        "Robin works as a nurse.",
+        ("s-00000000000a", "s-000000000001"),
+    )
+    assert retired_of(asked) == []
+
+
 async def test_leaves_what_somebody_else_is_about() -> None:
     """A change of one thing ends nothing about another."""
     block = shown("Robin works as a nurse in Lisbon.", "s-00000000000a")

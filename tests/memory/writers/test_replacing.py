@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from turnmark_memory.writers.gists import gist_of
-from turnmark_memory.writers.replacing import POINTS, Fact, Pile
+from turnmark_memory.writers.replacing import POINTS, Fact, Pile, repeats
 
 ENGLISH = (
     "Robin lives in a flat in Oslo.",
@@ -96,6 +96,24 @@ def test_finds_what_a_fact_replaces(new: str, number: int | None) -> None:
 def test_finds_what_a_chinese_fact_replaces(new: str, number: int | None) -> None:
     """The same in Chinese."""
     assert replaced(new, CHINESE, "李雷") == (None if number is None else CHINESE[number])
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "again"),
+    [
+        ("Reminder: Robin is allergic to penicillin.", "Robin is allergic to penicillin.", True),
+        ("Robin is not allergic to penicillin.", "Robin is allergic to penicillin.", False),
+        ("The rent is 2,150 a month.", "The rent is 1,900 a month.", False),
+        ("The rent is due on the 5th.", "The rent is high.", False),
+        ("Robin sold the dog.", "Robin has a dog.", False),
+        ("年糕的肾病记着，只能吃处方粮", "年糕有肾病，只能吃处方粮，千万别忘", True),
+        ("年糕没有肾病，不吃处方粮", "年糕有肾病，只能吃处方粮", False),
+        ("排练改到周三", "排练在周四", False),
+    ],
+)
+def test_knows_what_only_says_it_again(new: str, old: str, *, again: bool) -> None:
+    """No other value, nothing left, and hardly another word."""
+    assert repeats(gist_of(new), gist_of(old)) is again
 
 
 def test_leaves_what_the_same_turn_said() -> None:
