@@ -133,8 +133,9 @@ class Subjects:
         names = [one.speaker_name or "" for one in turns]
         chinese = is_chinese("\n".join(turn.text for turn in turns))
         said = [turn.text for turn in turns[:_OPENING]]
-        begins = not (self._usual or turns[0].after)
-        opening = "" if not begins else next(filter(None, map(name_given, said)), "")
+        opening = ""
+        if not (self._usual or turns[0].after):
+            opening = next((given for text in said if (given := name_given(text))), "")
         for title, first in ((turns[0].title, said[0]), (opening, "")):
             if slug := slug_of(matter_of(title, speakers=names, first=first, chinese=chinese)):
                 return self._known_as(slug)
