@@ -11,8 +11,8 @@ import msgspec
 from turnmark_session_store.fences import cut_fences
 from turnmark_session_store.masking import mask_secrets
 from turnmark_session_store.model import CallerRef, Kind, Role, TurnIn
+from turnmark_session_store.names import check_name
 from turnmark_session_store.recordable import is_recordable, text_of
-from turnmark_session_store.sessions import check_name
 from turnmark_session_store.times import from_rfc3339
 
 DIGEST_BYTES = 16

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple, Protocol
 
 import apsw
 
 from turnmark_events.errors import Conflict, NotFound, Refused
 from turnmark_session_store.model import CallerRef
+from turnmark_session_store.names import check_name
 from turnmark_session_store.queries import row_of
 from turnmark_session_store.requests import ForkPoint, OpenSession
 from turnmark_session_store.transaction import Transaction
 
-_NAME_LIMIT_BYTES = 512
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _COLUMNS = (
     "id, name, agent, project, namespace, memory, forked_from, forked_turn, caller, head,"
     " head_branch, created_ms, updated_ms, closed_ms, deleted_ms,"
@@ -50,19 +48,6 @@ class SessionRow(NamedTuple):
     closed_ms: int | None
     deleted_ms: int | None
     namespace_name: str | None
-
-
-def check_name(name: str, what: str) -> str:
-    """Returns `name` if it can be an id here.
-
-    Raises:
-        Refused: if it is empty, over 512 bytes, or holds control characters.
-    """
-    if not name or len(name.encode("utf-8", "surrogatepass")) > _NAME_LIMIT_BYTES:
-        raise Refused(f"{what} must have 1 to {_NAME_LIMIT_BYTES} bytes")
-    if _UNPRINTABLE.search(name):
-        raise Refused(f"{what} {name!r} holds control characters; use printable ones")
-    return name
 
 
 def find_session(db: apsw.Connection | apsw.Cursor, name: str) -> SessionRow | None:

@@ -15,6 +15,7 @@ from turnmark_memory.models.command import MARK_VARIABLE, CommandModel
 from turnmark_memory.models.model import Question
 from turnmark_memory.models.settings import ModelSettings
 from turnmark_memory.writers.model_writer import ModelWriter
+from turnmark_memory.writers.rules import PROMPT_VERSION
 from turnmark_memory.writers.writer import WriterFailed
 
 pytestmark = pytest.mark.anyio
@@ -85,13 +86,13 @@ async def test_works_in_a_directory_of_the_writers_own(tmp_path: Path) -> None:
 async def test_a_program_writes_memory(tmp_path: Path) -> None:
     """From turns to a topic, in both languages, by a program of ten lines."""
     writer = ModelWriter(program(tmp_path, KEEP), len)
-    assert writer.name == "command/small/1"
+    assert writer.name == f"command/small/{PROMPT_VERSION}"
     async with at_work(writer) as work:
         await work.append("s", [user("I live in Porto."), user("我养了一只猫。")])
         assert (await work.flush()).left == 0
         assert "I live in Porto." in work.topic()
         assert "我养了一只猫。" in work.topic()
-        assert await work.rows("SELECT DISTINCT writer FROM mark") == [("command/small/1",)]
+        assert await work.rows("SELECT DISTINCT writer FROM mark") == [(writer.name,)]
 
 
 @pytest.mark.parametrize(
