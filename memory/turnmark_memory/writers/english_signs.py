@@ -59,10 +59,11 @@ SIGNS: Final = {
         r" (?!question|problem|issue|idea|feeling|look|point|favou?r|suggestion|doubt|clue)\w+"
         r"|^(?:i|we) (?:was|were) born|^(?:i|we) (?:grew up|used to)\b"
         r"|^(?:i am|i['’]m) (?:an?|from|allergic|married|\d+)\b"
+        r"|^(?:i am|i['’]m|we are|we['’]re) (?:learning|studying|training|teaching|raising)\b"
         rf"|^(?!(?:{_NO_NAME})\b)(?:my \w+|our \w+|(?-i:[A-Z])[\w'’-]+)(?: (?-i:[A-Z])[\w'’-]+)?"
         rf"(?: {_OFTEN})? (?!(?:{_NO_HABIT_OF_OTHERS})\b)(?:has|[a-z]+[^su']s) \w+"
         r"|^(?:the|my|our) (?:[\w-]+ ){1,3}(?:is|are|[a-z]+[^su]s) (?:\w+ ){0,3}"
-        r"(?:\d|(?-i:[A-Z])\w+)"
+        r"(?:\w*\d|(?-i:[A-Z])\w+)"
         r"|^(?:i|we)(?: have|['’]ve)? decided\b",
         re.IGNORECASE,
     ),

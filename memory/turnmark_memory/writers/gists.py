@@ -30,7 +30,7 @@ class Gist(msgspec.Struct, frozen=True, kw_only=True):
 
     `words` are in the order of the text; `around` are words of the same turn or of the question
     that it answers; `change` is how surely it tells of a change; `left` are
-    values that it names to say that they hold no longer.
+    values that it names to say that they hold no longer, `left_words` words that it names so.
     """
 
     text: str
@@ -39,6 +39,7 @@ class Gist(msgspec.Struct, frozen=True, kw_only=True):
     around_text: str
     values: Values
     left: Values
+    left_words: frozenset[str]
     concepts: frozenset[str]
     chinese: bool
     change: float
@@ -59,6 +60,7 @@ def gist_of(text: str, around: str = "") -> Gist:
         around_text=around.casefold(),
         values=values_of(held),
         left=values_of(left) if left else {},
+        left_words=_words(left) if left else frozenset(),
         concepts=concepts_of(folded),
         chinese=chinese,
         negated=NOT.search(_FORGET.sub("", plain)) is not None,

@@ -343,6 +343,13 @@ def test_drops_a_symptom_without_its_cause(words: str, *, kept: bool) -> None:
         "The office is in Porto.",
         "The shop listens on port 8080.",
         "We decided to stay.",
+        "I'm learning Japanese.",
+        "The wifi password is kraken77.",
+        "我用Python写后端服务",
+        "我们团队用 Jira 管任务",
+        "我在学日语",
+        "我开的是特斯拉",
+        "我一般在家办公",
         "我养了一只猫。",
         "我会弹钢琴。",
         "家里的猫叫小花。",
@@ -363,6 +370,7 @@ def test_keeps_how_things_are_in_few_words(words: str) -> None:
     [
         *("I disagree.", "I love it.", "I see them.", "We go there.", "Tom says hi."),
         *("I have an idea.", "我有空。", "我在路上。", "我在看。", "我有点困。"),
+        *("我想用 Python 写。", "我用一下你的电脑", "我用不了", "我在学校。", "我在练习室"),
     ],
 )
 def test_drops_what_is_short_and_of_the_moment(words: str) -> None:
