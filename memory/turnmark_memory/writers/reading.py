@@ -127,6 +127,7 @@ def _said_by(
     turn = turns[number]
     last, named_in = _named_before(turns, number, met)
     sentences, read, kin = split_sentences(turn.text), 0, ""
+    before: Said | None = None
     in_group = turn.session in groups
     for one in statements_in(turn.text, in_group=in_group, in_project=bool(turn.project)):
         for passed in sentences[read : one.place]:
@@ -144,11 +145,19 @@ def _said_by(
         if one.place in answered or _only_introduces(one, turn):
             continue
         person = None if is_kin else _subject(one, mentions, meant, turn)
-        topic = filing.topic_of(
-            one.text, turn, personal=one.personal and not person, private=one.private, person=person
-        )
+        leans = _leans(one, meant)
+        if before is not None and leans and before.number + 1 == one.place:
+            topic = before.place.topic
+        else:
+            topic = filing.topic_of(
+                one.text,
+                turn,
+                personal=one.personal and not person,
+                private=one.private,
+                person=person,
+            )
         named = topic.startswith("people/") and not person
-        yield Said(
+        before = Said(
             turn=turn,
             told=told(one, turn, meant=meant, named=named),
             place=filing.place(topic, one.kind, chinese=one.chinese),
@@ -156,9 +165,10 @@ def _said_by(
             number=one.place,
             changes=one.changes and not one.restates,
             restates=one.restates,
-            leans=_leans(one, meant),
+            leans=leans,
             about=turn.text,
         )
+        yield before
 
 
 def _only_introduces(one: Statement, turn: Evidence) -> bool:
