@@ -52,9 +52,15 @@ _NICE = (
     r"|powerful|important|blast|relief|joy|impressive|funny|neat|right|true|fine|terrible"
     r"|awful|adorable|delicious|cute|perfect|rewarding|thought-provoking"
 )
+# "Imke here, ..." says who speaks, as the turn does.
+_HERE = r"(?!(?:over|up|right|down|from|out|around|near)\b)(?-i:[A-Z])\w+ here(?=,)"
+
 
 ENGLISH = Cues(
-    opener=re.compile(rf"^(?:(?:{_LEAD_IN})(?:[\s,.!:;–—-]+|$))+", re.IGNORECASE),
+    opener=re.compile(
+        rf"^(?:(?:{_LEAD_IN}|{_HERE})(?:[\s,.!:;–—-]+|$))+",
+        re.IGNORECASE,
+    ),
     question=_any(
         r"\?[\"'”’)\]]*$",
         r"^(?:can|could|would|will|do|does|did|is|are|should|shall|may|have|has|was|were|am)\s+"

@@ -45,6 +45,11 @@ _NO_HABIT_OF_OTHERS = (
     r"is|was|does|says|thinks|knows|looks|seems|needs|wants|feels|sounds|means|gets|goes|comes"
     r"|hopes|tells|asks|lets|guess"
 )
+# "I do think so" is no duty.
+_NO_DUTY = (
+    r"(?:so|it|that|this|these|not|have|want|need|like|hope|care|think|agree|believe|know|see|understand"
+    r"|wonder|remember|feel|love|mean|tests?|same|best|thing)\b"
+)
 # What a sentence begins with in a capital and names nobody.
 _NO_NAME = (
     r"he|she|it|they|this|that|there|what|who|nothing|everyone|everybody|someone|nobody|the|let"
@@ -59,6 +64,7 @@ SIGNS: Final = {
         r" (?!question|problem|issue|idea|feeling|look|point|favou?r|suggestion|doubt|clue)\w+"
         r"|^(?:i|we) (?:was|were) born|^(?:i|we) (?:grew up|used to)\b"
         r"|^(?:i am|i['’]m) (?:an?|from|allergic|married|\d+)\b"
+        rf"|^(?:i|we) do (?:the |all |our |my )?(?!{_NO_DUTY})[a-z]+\b(?! again)"
         r"|^(?:i am|i['’]m|we are|we['’]re) (?:learning|studying|training|teaching|raising)\b"
         rf"|^(?!(?:{_NO_NAME})\b)(?:my \w+|our \w+|(?-i:[A-Z])[\w'’-]+)(?: (?-i:[A-Z])[\w'’-]+)?"
         rf"(?: {_OFTEN})? (?!(?:{_NO_HABIT_OF_OTHERS})\b)(?:has|[a-z]+[^su']s) \w+"
