@@ -146,7 +146,8 @@ def _said_by(
             continue
         person = None if is_kin else _subject(one, mentions, meant, turn)
         leans = _leans(one, meant)
-        if before is not None and leans and before.number + 1 == one.place:
+        is_next = before is not None and before.number + 1 == one.place
+        if before is not None and is_next and leans and _points_back(one):
             topic = before.place.topic
         else:
             topic = filing.topic_of(
@@ -246,18 +247,21 @@ def _leans(one: Statement, meant: Meant | None) -> bool:
 
     It points back, it has no subject, or hardly a word tells what it is about.
     """
-    words = one.text.casefold()
     if (meant is not None and meant.start == 0) or one.kind == "instruction":
         return False
     voice = chinese_voice if one.chinese else english_voice
-    if one.chinese:
-        linked = words.startswith(("这", "那", "它", "他", "她", "所以", "因为", "但"))
-    else:
-        linked = words.split(" ")[0].split("'")[0] in _LEANING
+    linked = _points_back(one)
     if linked or voice.is_first_person(one.text):
         return linked
     telling = [word for word in terms_of(one.text).words if not word.isdigit()]
     return len(telling) < _FEW_TERMS or not _has_subject(one)
+
+
+def _points_back(one: Statement) -> bool:
+    """Returns whether a statement begins with what only the sentence before it explains."""
+    if one.chinese:
+        return one.text.startswith(("这", "那", "它", "他", "她", "所以", "因为", "但"))
+    return one.text.casefold().split(" ")[0].split("'")[0] in _LEANING
 
 
 def _has_subject(one: Statement) -> bool:

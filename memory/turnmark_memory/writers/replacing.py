@@ -16,12 +16,16 @@ import msgspec
 from turnmark_memory.writers import value_kinds, values
 from turnmark_memory.writers.changes import NO, leaves
 from turnmark_memory.writers.gists import Gist
+from turnmark_memory.writers.listed import listed
 
 # A fact of more words is likely to be several: one of them does not end the others.
 _MANY_WORDS = 8
 _MOST_WORDS = 20
-# So much of what says a thing again may be other words.
-_REPEATED_SPARE = 0.34
+# Words that say that something is said again, and nothing else.
+_AGAIN = listed(
+    "reminder remind remember still again repeat mention know"
+    " 记 记着 记住 记得 千万 千万别 提醒 再说 一遍 强调 重申 还是 再次"
+)
 # "Instead of Tuesday" and "from Oslo to Bergen" leave nothing open.
 _PLAINLY_LEFT = 7.0
 
@@ -193,9 +197,9 @@ def repeats(new: Gist, old: Gist) -> bool:
         return False
     if new.values.keys() - old.values.keys():
         return False
-    fresh = [word for word in new.words if word not in old.text]
     is_left = any(leaves(new.text, word) for word in _shared(new, old))
-    return len(fresh) <= _REPEATED_SPARE * len(new.words) and not is_left
+    fresh = [word for word in new.words if word not in old.text and word not in _AGAIN]
+    return not fresh and not is_left
 
 
 def _shared(new: Gist, old: Gist) -> frozenset[str]:

@@ -107,12 +107,15 @@ def test_finds_what_a_chinese_fact_replaces(new: str, number: int | None) -> Non
         ("The rent is due on the 5th.", "The rent is high.", False),
         ("Robin sold the dog.", "Robin has a dog.", False),
         ("年糕的肾病记着，只能吃处方粮", "年糕有肾病，只能吃处方粮，千万别忘", True),
+        ("Robin likes tea with lemon.", "Robin likes tea with milk.", False),
+        ("Robin likes dish number 1 of beta.", "Robin likes dish number 1 of alpha.", False),
         ("年糕没有肾病，不吃处方粮", "年糕有肾病，只能吃处方粮", False),
+        ("罗宾喜欢加柠檬的红茶", "罗宾喜欢加牛奶的红茶", False),
         ("排练改到周三", "排练在周四", False),
     ],
 )
 def test_knows_what_only_says_it_again(new: str, old: str, *, again: bool) -> None:
-    """No other value, nothing left, and hardly another word."""
+    """No other value, nothing left, and no other word but those that say so."""
     assert repeats(gist_of(new), gist_of(old)) is again
 
 
