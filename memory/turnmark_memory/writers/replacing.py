@@ -7,6 +7,7 @@ both can't hold. The points were learnt from labelled conversations by
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
@@ -17,6 +18,7 @@ from turnmark_memory.writers import value_kinds, values
 from turnmark_memory.writers.changes import NO, leaves
 from turnmark_memory.writers.gists import Gist
 from turnmark_memory.writers.listed import listed
+from turnmark_memory.writers.sameness import new_signs
 
 # A fact of more words is likely to be several: one of them does not end the others.
 _MANY_WORDS = 8
@@ -25,6 +27,19 @@ _MOST_WORDS = 20
 _AGAIN = listed(
     "reminder remind remember still again repeat mention know"
     " 记 记着 记住 记得 千万 千万别 提醒 再说 一遍 强调 重申 还是 再次"
+)
+_AGAIN_HAN = frozenset("".join(word for word in _AGAIN if word >= "\u3400"))
+# Who likes one thing, or keeps one animal, may another, too.
+_LIKES = re.compile(r"\b(?:likes?|loves?|enjoys?|hates?|dislikes?)\b|喜欢|爱[吃喝看听玩]|讨厌|养")
+# Who has moved lives there no longer: of one person, not of "Robin's sister"; no plan to move.
+_LIVES = re.compile(
+    r"^[^\s'’]+(?: (?:now|currently|still))? (?:lives?|is based) (?:in|at|near)\b"
+    r"|^[^的，,]{1,8}?(?:现在)?住[在着]?(?!院)"
+)
+_HAS_MOVED = re.compile(
+    r"^[^\s'’]+(?: (?:has|have|just|now))* moved (?:in)?to\b"
+    r"|^[^\s'’]+(?: now)? lives? (?:in|at|near)(?: \S+){1,3} now\b"
+    r"|^[^的，,]{1,8}?(?:已经)?(?:搬[到去进]了|搬[到去进][^，,。]{1,12}了)"
 )
 # "Instead of Tuesday" and "from Oslo to Bergen" leave nothing open.
 _PLAINLY_LEFT = 7.0
@@ -115,12 +130,28 @@ class Pile:
 
         Compares with each fact: some 20 microseconds for one.
         """
+        if (left := self._home_left(new)) is not None:
+            return left
         best, most = None, ENOUGH
         for fact, traits in self.rated(new):
             points = sum(POINTS[name] * trait for name, trait in traits.items())
             if points >= most:
                 best, most = fact, points
         return best
+
+    def _home_left(self, new: Fact) -> Fact | None:
+        """Returns the home of the same person's that they have moved from."""
+        if not (_is_of_self(new) and _HAS_MOVED.search(new.gist.text)):
+            return None
+        homes = (
+            old
+            for old in self._facts.values()
+            if old.topic == new.topic
+            and (not new.label or old.label != new.label)
+            and _is_of_self(old)
+            and _LIVES.search(old.gist.text)
+        )
+        return next(homes, None)
 
     def rated(self, new: Fact) -> Iterator[tuple[Fact, dict[str, float]]]:
         """Yields the facts of other turns that have anything to do with `new`, with the traits."""
@@ -154,6 +185,8 @@ class Pile:
     def _traits(self, new: Fact, old: Fact, link: _Link) -> dict[str, float]:
         """Returns the traits of a pair, none if the two have nothing in common."""
         fresh, known = new.gist, old.gist
+        if not fresh.change and _LIKES.search(fresh.text) and _LIKES.search(known.text):
+            return {}
         concepts = fresh.concepts & known.concepts
         other = values.others(fresh.values, known.values)
         if not (link.shared or concepts or other or link.around):
@@ -199,7 +232,13 @@ def repeats(new: Gist, old: Gist) -> bool:
         return False
     is_left = any(leaves(new.text, word) for word in _shared(new, old))
     fresh = [word for word in new.words if word not in old.text and word not in _AGAIN]
-    return not fresh and not is_left
+    return not (fresh or new_signs(new.text, old.text) - _AGAIN_HAN or is_left)
+
+
+def _is_of_self(fact: Fact) -> bool:
+    """Returns whether a fact begins with the person whose page it is on."""
+    selves = (*fact.who, "i ", "i've ", "我")
+    return fact.topic.startswith("people/") and fact.gist.text.startswith(selves)
 
 
 def _shared(new: Gist, old: Gist) -> frozenset[str]:

@@ -14,8 +14,6 @@ import msgspec
 from turnmark_memory.writers.listed import listed
 from turnmark_memory.writers.people import cut
 
-# Of so many words one may be new to the block, of fewer none: a new word can be the news.
-_MANY_WORDS = 6
 # "Like I said" lets less be enough: who says so means one of the blocks.
 _RESTATED_SHARE = 0.3
 
@@ -40,6 +38,9 @@ _STOP_HAN = listed(
     " 同意 要求 因为 所以 但是 如果 一下 里面 系统 项目 东西 地方 事情"
     " 这边 那边 早上 上午 下午 晚上 觉得 知道 全部 一样 比较 直接 还有 那就 这样 改成"
     " 改到 换成 推迟 取消 不再 主要"
+)
+_SIGNS_OF_NO_WEIGHT = frozenset(
+    "的了吧呢啊哦呀吗嘛哈是在都也还就又再要会能我你您他她它们这那个些着过把被给跟和与说记"
 )
 NOT = re.compile(
     r"\b(?:not|no|never|without|neither|nor|cannot|no longer)\b|n['’]t\b|不|没|别|无|未|非",
@@ -83,13 +84,19 @@ def says_the_same(new: str, old: str, *, restates: bool) -> bool:
     share = len(fresh.words & known.words) / len(fresh.words)
     if restates:
         return share >= _RESTATED_SHARE
-    spare = 1 if len(fresh.words) >= _MANY_WORDS else 0
-    alike = len(fresh.words) > 1 and len(fresh.words - known.words) <= spare
+    # A single new word can be the news, and in Chinese a single sign: a cat is no dog.
     return (
-        alike
+        len(fresh.words) > 1
+        and fresh.words <= known.words
+        and not new_signs(new, old)
         and bool(NOT.search(new)) == bool(NOT.search(old))
         and _numbers(_DATED.sub("", new)) <= _numbers(old)
     )
+
+
+def new_signs(new: str, old: str) -> frozenset[str]:
+    """Returns the Chinese signs of `new` that say something and that `old` has not."""
+    return frozenset(_HAN.findall(new)) - _SIGNS_OF_NO_WEIGHT - frozenset(old)
 
 
 def _numbers(text: str) -> Counter[str]:

@@ -111,6 +111,7 @@ def test_finds_what_a_chinese_fact_replaces(new: str, number: int | None) -> Non
         ("Robin likes dish number 1 of beta.", "Robin likes dish number 1 of alpha.", False),
         ("年糕没有肾病，不吃处方粮", "年糕有肾病，只能吃处方粮", False),
         ("罗宾喜欢加柠檬的红茶", "罗宾喜欢加牛奶的红茶", False),
+        ("罗宾养了一只狗", "罗宾养了一只猫", False),
         ("排练改到周三", "排练在周四", False),
     ],
 )
@@ -149,3 +150,27 @@ def test_has_points_for_each_trait() -> None:
     new = Fact(gist=gist_of("Robin moved from Oslo to Bergen."), topic="people/robin", who=who)
     ((_, traits),) = pile.rated(new)
     assert traits.keys() == POINTS.keys()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "ends"),
+    [
+        ("Robin lives in Bergen.", "Robin moved to Porto.", True),
+        ("Robin住在上海。", "Robin搬到杭州了。", True),
+        ("Robin's sister lives in Kyiv.", "Robin moved to Porto.", False),
+        ("Robin的妈妈住在成都。", "Robin搬到杭州了。", False),
+        ("Robin lives in Bergen.", "The demo moved to Cloudflare.", False),
+        ("Robin lives in Bergen.", "Robin is moving to Porto next month.", False),
+        ("Robin likes tea with milk.", "Robin likes tea with lemon.", False),
+        ("Robin喜欢喝茶。", "Robin喜欢喝咖啡。", False),
+        ("Robin养了一只猫。", "Robin养了一只狗。", False),
+        ("Robin likes tea with milk.", "Robin no longer likes tea with milk.", True),
+    ],
+)
+def test_knows_what_one_person_has_one_of(old: str, new: str, *, ends: bool) -> None:
+    """A home is one at a time, what somebody likes is not."""
+    pile, who = Pile(), frozenset({"robin"})
+    known = Fact(gist=gist_of(old), topic="people/robin", who=who)
+    pile.add(known)
+    fact = Fact(gist=gist_of(new), topic="people/robin", who=who, label="s-2")
+    assert (pile.replaced_by(fact) is known) is ends
