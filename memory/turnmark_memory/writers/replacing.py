@@ -31,13 +31,14 @@ _AGAIN = listed(
 _AGAIN_HAN = frozenset("".join(word for word in _AGAIN if word >= "\u3400"))
 # Who likes one thing, or keeps one animal, may another, too.
 _LIKES = re.compile(r"\b(?:likes?|loves?|enjoys?|hates?|dislikes?)\b|喜欢|爱[吃喝看听玩]|讨厌|养")
-# Who has moved lives there no longer: of one person, not of "Robin's sister"; no plan to move.
+# Who has moved lives there no longer: of one person, not of "Robin's sister"; no plan to move, no
+# move "to the finance team".
 _LIVES = re.compile(
     r"^[^\s'’]+(?: (?:now|currently|still))? (?:lives?|is based) (?:in|at|near)\b"
     r"|^[^的，,]{1,8}?(?:现在)?住[在着]?(?!院)"
 )
 _HAS_MOVED = re.compile(
-    r"^[^\s'’]+(?: (?:has|have|just|now))* moved (?:in)?to\b"
+    r"^[^\s'’]+(?: (?:has|have|just|now))* moved to (?!(?:the|an?|another|tears)\b)"
     r"|^[^\s'’]+(?: now)? lives? (?:in|at|near)(?: \S+){1,3} now\b"
     r"|^[^的，,]{1,8}?(?:已经)?(?:搬[到去进]了|搬[到去进][^，,。]{1,12}了)"
 )

@@ -160,6 +160,7 @@ def test_has_points_for_each_trait() -> None:
         ("Robin's sister lives in Kyiv.", "Robin moved to Porto.", False),
         ("Robin的妈妈住在成都。", "Robin搬到杭州了。", False),
         ("Robin lives in Bergen.", "The demo moved to Cloudflare.", False),
+        ("Robin lives in Bergen.", "Robin moved to the finance team.", False),
         ("Robin lives in Bergen.", "Robin is moving to Porto next month.", False),
         ("Robin likes tea with milk.", "Robin likes tea with lemon.", False),
         ("Robin喜欢喝茶。", "Robin喜欢喝咖啡。", False),
