@@ -12,10 +12,10 @@ import copy
 import json
 import random
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from session_store.transcripts.codex_rollouts import at, uuid7
+from session_store.transcripts.written_files import WrittenFiles
 
 Record = dict[str, Any]
 WORDS = ["Bergen", "Oslo", "tea", "coffee", "tabs", "北京", "上海", "喜欢", "咖啡", "Robin", "Dana"]
@@ -48,7 +48,7 @@ class _File:
     shared: set[str] = field(default_factory=set[str])
 
 
-class CodexRecording:
+class CodexRecording(WrittenFiles):
     """A set of files while it is written; `written` is what each write adds, in order.
 
     `before` maps what was said to what stood before it, `humans` are the prompts of people,
@@ -65,11 +65,11 @@ class CodexRecording:
         paginated: float = 0.6,
         agents: float = 0.2,
     ) -> None:
+        super().__init__()
         self.chance = chance
         self.apart = apart
         self.paginated = paginated
         self.agents = agents
-        self.written: list[tuple[str, bytes]] = []
         self.files_open: list[_File] = []
         self.files_all: list[_File] = []
         self.before: dict[str, str | None] = {}
@@ -89,20 +89,6 @@ class CodexRecording:
                 weights=(10, 3, 2, 1, 1, 1),
             )[0]
             step(file)
-
-    def files(self) -> dict[str, bytes]:
-        """The finished files."""
-        found: dict[str, bytes] = {}
-        for path, data in self.written:
-            found[path] = found.get(path, b"") + data
-        return found
-
-    def write_to(self, root: Path) -> list[Path]:
-        """Writes the finished files below a directory."""
-        for path, data in self.files().items():
-            (root / path).parent.mkdir(parents=True, exist_ok=True)
-            (root / path).write_bytes(data)
-        return [root / path for path in self.files()]
 
     @property
     def live(self) -> set[str]:

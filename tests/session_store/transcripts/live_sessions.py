@@ -10,8 +10,9 @@ from __future__ import annotations
 import copy
 import json
 import random
-from pathlib import Path
 from typing import Any
+
+from session_store.transcripts.written_files import WrittenFiles
 
 Record = dict[str, Any]
 WORDS = ["Bergen", "Oslo", "tea", "coffee", "tabs", "北京", "上海", "喜欢", "咖啡", "Robin", "Dana"]
@@ -28,12 +29,12 @@ class _Line:
         self.agent: str | None = None
 
 
-class Recording:
+class Recording(WrittenFiles):
     """A set of files while it is written; `written` is what each write adds, in order."""
 
     def __init__(self, chance: random.Random) -> None:
+        super().__init__()
         self.chance = chance
-        self.written: list[tuple[str, bytes]] = []
         self.rows: dict[str, list[Record]] = {}
         self.lines: list[_Line] = []
         self._second = 0.0
@@ -58,20 +59,6 @@ class Recording:
                 weights=(10, 3, 0.5, 1, 1, 0.7, 1, 0.5),
             )[0]
             step(line)
-
-    def files(self) -> dict[str, bytes]:
-        """The finished files."""
-        found: dict[str, bytes] = {}
-        for path, data in self.written:
-            found[path] = found.get(path, b"") + data
-        return found
-
-    def write_to(self, root: Path) -> list[Path]:
-        """Writes the finished files below a directory."""
-        for path, data in self.files().items():
-            (root / path).parent.mkdir(parents=True, exist_ok=True)
-            (root / path).write_bytes(data)
-        return [root / path for path in self.files()]
 
     # What happens.
 
