@@ -27,9 +27,10 @@ def hide_forgotten_topics(shelf: Shelf) -> None:
         Unavailable: if the disk fails.
     """
     there = {CORE, *(file.topic for file in shelf.workspace.topics())}
-    gone = _forgotten(all_records(shelf.workspace)) - there
+    records = all_records(shelf.workspace)
+    gone = _forgotten(records) - there
     if gone:
-        hide_topics(shelf.workspace, gone, HIDDEN)
+        hide_topics(shelf.workspace, records, gone, HIDDEN)
         shelf.bases.drop(gone)
         shelf.abouts.drop(gone)
         hide_in_reports(shelf.workspace.tree, gone, HIDDEN)

@@ -245,13 +245,15 @@ def all_records(workspace: Workspace) -> list[RevisionRecord]:
     return list(_readable(workspace, revision_numbers(workspace)))
 
 
-def hide_topics(workspace: Workspace, topics: Collection[str], name: str) -> None:
+def hide_topics(
+    workspace: Workspace, records: Iterable[RevisionRecord], topics: Collection[str], name: str
+) -> None:
     """Puts `name` in place of `topics`, of which no record holds a word, and drops links there.
 
-    Costs a read of every record.
+    `records` are all, as `all_records` gives them; those that name a topic are written anew.
     """
     links = [f"[[{topic}{end}".encode() for topic in topics for end in ("]", "#", "|")]
-    for record in all_records(workspace):
+    for record in records:
         hidden = _without_names(record, topics, links, name)
         if hidden != record:
             write_record(workspace, hidden)
