@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any, Final
@@ -21,8 +21,11 @@ from turnmark_session_store.backlog import park_backlog
 from turnmark_session_store.transaction import Transaction
 from turnmark_session_store.transcripts.claude_live import ClaudeCodeLiveReader
 from turnmark_session_store.transcripts.codex_live import CodexLiveReader
+from turnmark_session_store.transcripts.database_live import DatabaseReader
+from turnmark_session_store.transcripts.database_tail import DatabaseTail
 from turnmark_session_store.transcripts.live import LiveReader
-from turnmark_session_store.transcripts.tail import Placed, TranscriptTail
+from turnmark_session_store.transcripts.tail import TranscriptTail
+from turnmark_session_store.transcripts.tail_loop import Placed, Tail, TailStatus
 
 log = structlog.get_logger(__name__)
 
@@ -30,6 +33,8 @@ _FREE_WRITER = "builtin"
 # A look at all files takes a second or two. More is a first scan: neither a night nor a person who
 # asked for one waits for its end.
 _CATCH_UP_SECONDS = 60.0
+# Transcripts, databases and their logs; SQLite's shared memory is changed by readers as well.
+_ENDINGS = (".jsonl", ".db", ".db-wal", ".sqlite", ".sqlite-wal")
 
 WATCHER_STEP_MS: Final = 300
 """The watcher's step where transcripts are followed. A line is to be a turn in under a second: two
@@ -41,22 +46,26 @@ class Transcripts:
     """Follows the agents that the configuration names: `watch_with` a watcher, then `run`."""
 
     def __init__(self, settings: Settings, store: SessionStore, memory: Memory) -> None:
-        readers: Iterable[LiveReader] = (ClaudeCodeLiveReader(), CodexLiveReader())
-        self._off = [reader.agent for reader in readers if reader.agent not in settings.transcripts]
+        files: Iterable[LiveReader] = (ClaudeCodeLiveReader(), CodexLiveReader())
+        databases: Iterable[DatabaseReader] = ()
+        followed = settings.transcripts
+        agents = dict.fromkeys([*(one.agent for one in files), *(one.agent for one in databases)])
+        self._off = [agent for agent in agents if agent not in followed]
+        self._tails: dict[str, list[Tail]] = {agent: [] for agent in agents if agent in followed}
         placed = _backlog_holder(settings, memory)
-        self._tails = {
-            reader.agent: TranscriptTail(
-                store,
-                reader,
-                settings.transcripts[reader.agent],
-                memory_for=partial(
-                    _memory_for, settings.rules, reader.agent, writer_dirs(settings.state)
-                ),
-                placed=placed,
-            )
-            for reader in readers
-            if reader.agent in settings.transcripts
-        }
+        for agent, tails in self._tails.items():
+            writers = writer_dirs(settings.state)
+            memory_for = partial(_memory_for, settings.rules, agent, writers)
+            tails += [
+                TranscriptTail(store, one, followed[agent], memory_for=memory_for, placed=placed)
+                for one in files
+                if one.agent == agent
+            ]
+            tails += [
+                DatabaseTail(store, one, followed[agent], memory_for=memory_for, placed=placed)
+                for one in databases
+                if one.agent == agent
+            ]
 
     @property
     def step_ms(self) -> int:
@@ -65,14 +74,17 @@ class Transcripts:
 
     def watch_with(self, watcher: FileWatcher) -> None:
         """Lets a watcher tell what changes below the places, which need not be there yet."""
-        for tail in self._tails.values():
+        listeners: dict[Path, list[Tail]] = {}
+        for tail in self._each():
             for place in tail.places:
-                watcher.add_root(place, partial(_tell, tail), accepts=is_of_transcripts)
+                listeners.setdefault(place, []).append(tail)
+        for place, tails in listeners.items():
+            watcher.add_root(place, partial(_tell, tails), accepts=is_of_transcripts)
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Follows until cancelled."""
         async with anyio.create_task_group() as tasks:
-            for tail in self._tails.values():
+            for tail in self._each():
                 await tasks.start(tail.run)
             task_status.started()
 
@@ -83,7 +95,7 @@ class Transcripts:
         """
         with anyio.move_on_after(_CATCH_UP_SECONDS) as waited:
             async with anyio.create_task_group() as tasks:
-                for tail in self._tails.values():
+                for tail in self._each():
                     tasks.start_soon(tail.catch_up)
         if waited.cancelled_caught:
             log.warning("transcripts_still_read", waited_seconds=_CATCH_UP_SECONDS)
@@ -92,20 +104,41 @@ class Transcripts:
         """Returns for each agent how far it is followed."""
         found: dict[str, Any] = {agent: {"state": "off"} for agent in self._off}
         return found | {
-            agent: msgspec.to_builtins(tail.status()) for agent, tail in self._tails.items()
+            agent: msgspec.to_builtins(together([tail.status() for tail in tails]))
+            for agent, tails in self._tails.items()
         }
+
+    def _each(self) -> Iterator[Tail]:
+        for tails in self._tails.values():
+            yield from tails
 
 
 def is_of_transcripts(name: str) -> bool:
     """Tells whether a path below a root may be a transcript or a directory of them."""
     last = name.rsplit("/", 1)[-1]
-    return last.endswith(".jsonl") or "." not in last
+    return last.endswith(_ENDINGS) or "." not in last
 
 
-async def _tell(tail: TranscriptTail, paths: frozenset[str], everything: bool) -> None:
-    tail.changed(Path(path) for path in paths)
-    if everything:
-        tail.rescan()
+def together(found: Sequence[TailStatus]) -> TailStatus:
+    """Returns the state of all that an agent keeps, in files and in databases."""
+    there = [one for one in found if one.state != "waiting"] or found[:1]
+    return TailStatus(
+        state="scanning" if any(one.state == "scanning" for one in there) else there[0].state,
+        path=there[0].path,
+        files=sum(one.files for one in there),
+        bytes_done=sum(one.bytes_done for one in there),
+        bytes_total=sum(one.bytes_total for one in there),
+        held=sum(one.held for one in there),
+        unread=sum(one.unread for one in there),
+        last_error=next((one.last_error for one in there if one.last_error), None),
+    )
+
+
+async def _tell(tails: Sequence[Tail], paths: frozenset[str], everything: bool) -> None:
+    for tail in tails:
+        tail.changed(Path(path) for path in paths)
+        if everything:
+            tail.rescan()
 
 
 def _memory_for(

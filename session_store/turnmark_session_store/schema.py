@@ -324,7 +324,19 @@ CREATE TABLE transcript_head (
 ) STRICT;
 """
 
-MIGRATIONS: tuple[str, ...] = (_TABLES + _APPEND_ONLY + _GATE, _TRANSCRIPTS)
+_CONVERSATIONS = """
+CREATE TABLE transcript_conversation (
+    agent TEXT NOT NULL,
+    path BLOB NOT NULL,
+    name TEXT NOT NULL,
+    device INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
+    fingerprint BLOB NOT NULL,
+    PRIMARY KEY (agent, path, name)
+) STRICT, WITHOUT ROWID;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_TABLES + _APPEND_ONLY + _GATE, _TRANSCRIPTS, _CONVERSATIONS)
 """`MIGRATIONS[n]` leads from schema version n to n + 1; each runs in a transaction of its own."""
 
 SCHEMA_VERSION = len(MIGRATIONS)

@@ -224,6 +224,7 @@ class ClaudeCodeLiveReader:
     """Claude Code's `LiveReader`."""
 
     agent = AGENT
+    namespace = AGENT
 
     def __init__(self, patience: Patience | None = None) -> None:
         self._patience = patience or Patience()

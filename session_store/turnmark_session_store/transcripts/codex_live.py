@@ -184,6 +184,7 @@ class CodexLiveReader:
     """Codex's `LiveReader`; its directory is the one that CODEX_HOME names."""
 
     agent = AGENT
+    namespace = AGENT
 
     def __init__(self, patience: Patience | None = None) -> None:
         self._patience = patience or Patience()

@@ -39,9 +39,9 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     sessions: tuple[ReadSession, ...]
-    held: frozenset[str]
-    due: float | None
-    replaced: dict[str, str]
+    held: frozenset[str] = frozenset()
+    due: float | None = None
+    replaced: dict[str, str] = {}
 
 
 class LiveSet(Protocol):
@@ -117,7 +117,12 @@ class LiveReader(Protocol):
 
     @property
     def agent(self) -> str:
-        """The agent's name, and the namespace of its ids."""
+        """The agent's name, as in the configuration's `[transcripts]`."""
+        ...
+
+    @property
+    def namespace(self) -> str | None:
+        """The namespace of its ids where they are global, None where they are the family's."""
         ...
 
     def places(self, root: Path) -> tuple[Path, ...]:

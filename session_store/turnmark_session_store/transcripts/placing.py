@@ -53,6 +53,18 @@ def find_stored(db: apsw.Connection, namespace: str, ids: Iterable[str]) -> dict
     return found
 
 
+def find_namespaces(db: apsw.Connection, sessions: Collection[str]) -> dict[str, str]:
+    """Returns the namespaces of those of `sessions` that are in the store, or were deleted."""
+    rows = rows_of(
+        db,
+        "SELECT session.name, namespace.name FROM json_each(?) AS asked"
+        " JOIN session ON session.name = asked.value"
+        " JOIN namespace ON namespace.id = session.namespace",
+        (msgspec.json.encode(sorted(sessions)).decode(),),
+    )
+    return dict(rows)
+
+
 def _rows(db: apsw.Connection, namespace: str, names: Mapping[str, str]) -> dict[str, StoredTurn]:
     rows = rows_of(
         db,

@@ -11,35 +11,36 @@ a minute after, and read again when they grow later.
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 import anyio
 import anyio.to_thread
-import msgspec
 import structlog
-from anyio.abc import TaskStatus
 
 from turnmark_events.errors import TurnmarkError
-from turnmark_session_store.deadline import DeadlineTimer, Wake
-from turnmark_session_store.model import MemoryMode
 from turnmark_session_store.store import SessionStore
 from turnmark_session_store.transaction import Transaction
 from turnmark_session_store.transcripts.checkpoints import (
     Checkpoint,
-    connect_source,
     load_checkpoints,
     save_checkpoints,
 )
 from turnmark_session_store.transcripts.following import Followed
 from turnmark_session_store.transcripts.live import LiveReader
-from turnmark_session_store.transcripts.placing import find_stored, place
+from turnmark_session_store.transcripts.placing import place
 from turnmark_session_store.transcripts.scanning import FoundFile, files_below
+from turnmark_session_store.transcripts.tail_loop import (
+    REST_PER_WORK,
+    MemoryFor,
+    Placed,
+    Tail,
+    TailStatus,
+    always_on,
+    nothing_more,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -47,42 +48,9 @@ log = structlog.get_logger(__name__)
 _KEEP_SECONDS = 60.0
 # Sessions in memory at once; people write in a handful, a machine with more reads some again.
 _KEEP_SESSIONS = 32
-# After a failure of the disk, or of a file's rights, the same session is tried again.
-_RETRY_SECONDS = 30.0
-# Resolving costs time by the length of a session: at most a quarter of the time is spent on it.
-REST_PER_WORK = 3.0
-# But a line is to be a turn in a second: a rest that is no longer than an event takes to be told
-# delays nothing. Where resolving takes longer than that, at most half of the time is spent on it.
-_UNNOTICED_REST_SECONDS = 0.3
-_LONGEST_REST_SECONDS = 2.0
-
-State = Literal["waiting", "scanning", "following"]
-Placed = Callable[[Transaction, str, int], None]
-"""Called in the transaction that brought turns to a session, with the session's name and the time
-(ms) at which the source was connected."""
-MemoryFor = Callable[[str | None, str], MemoryMode]
-"""Says how a session, by project and name, may be remembered."""
 
 
-class TailStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How far an agent's transcripts are followed; sizes in bytes.
-
-    `state` is `waiting` while the directory is not there, `scanning` while older files are read.
-    `held` counts turns that wait to be whole, `unread` lines that are no records. `last_error` is
-    why a session can't be followed now; it is tried again.
-    """
-
-    state: State
-    path: str
-    files: int
-    bytes_done: int
-    bytes_total: int
-    held: int
-    unread: int
-    last_error: str | None
-
-
-class TranscriptTail:
+class TranscriptTail(Tail):
     """Follows the transcripts of one agent below one directory; run it in a task of its own.
 
     `places` are those below `root` where transcripts lie; nothing else is looked at.
@@ -94,23 +62,22 @@ class TranscriptTail:
         reader: LiveReader,
         root: Path,
         *,
-        memory_for: MemoryFor = lambda _project, _session: "on",
-        placed: Placed = lambda _tx, _session, _connected_ms: None,
+        memory_for: MemoryFor = always_on,
+        placed: Placed = nothing_more,
         rest_per_work: float = REST_PER_WORK,
     ) -> None:
-        self.root = root
-        self.places = reader.places(root)
-        self._store = store
+        super().__init__(
+            store,
+            reader.agent,
+            root,
+            reader.places(root),
+            memory_for=memory_for,
+            placed=placed,
+            rest_per_work=rest_per_work,
+        )
         self._reader = reader
-        self._memory_for = memory_for
-        self._placed = placed
-        self._rest_per_work = rest_per_work
-        self._timer: DeadlineTimer | None = None
-        self._connected_ms = 0
-        self._scan_wanted = True
         self._is_looking = False
         self._root_is_there = False
-        self._dirty: set[Path] = set()
         self._changed: dict[str, None] = {}
         self._backlog: dict[str, None] = {}
         self._files: dict[Path, FoundFile] = {}
@@ -118,25 +85,6 @@ class TranscriptTail:
         self._followed: dict[str, Followed] = {}
         self._off: set[str] = set()
         self._unread: dict[str, int] = {}
-        self._errors: dict[str, str] = {}
-        self._wakes = 0
-        self._caught_up = anyio.Event()
-
-    def changed(self, paths: Iterable[Path]) -> None:
-        """Says that files or directories changed, came or went; returns at once."""
-        self._dirty.update(paths)
-        self._wake()
-
-    def rescan(self) -> None:
-        """Asks for a look at everything below the root: after lost events, or a sleep."""
-        self._scan_wanted = True
-        self._wake()
-
-    async def catch_up(self) -> None:
-        """Looks at everything below the root; returns when all that is final is placed."""
-        caught_up = self._caught_up
-        self.rescan()
-        await caught_up.wait()
 
     def status(self) -> TailStatus:
         """Returns how far it is."""
@@ -159,38 +107,18 @@ class TranscriptTail:
             bytes_total=total,
             held=sum(len(one.held) for one in self._each()),
             unread=self._count_unread(),
-            last_error=next(reversed(self._errors.values()), None),
+            last_error=self._last_error,
         )
 
-    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Follows until cancelled; the first scan goes on behind what changes meanwhile."""
-        with DeadlineTimer(lambda: datetime.now(UTC)) as self._timer:
-            task_status.started()
-            while True:
-                await self.deal_with_all()
-                self._wakes += 1
-                if await self._timer.wait_until(self._deadline()) is Wake.CLOCK_SET:
-                    self._scan_wanted = True  # the machine slept, and events with it
-
-    async def deal_with_all(self) -> None:
-        """Does all that is due now, and returns."""
-        if not self._connected_ms:
-            connect = partial(connect_source, agent=self._reader.agent)
-            self._connected_ms = await self._store.write(connect)
-        while True:
-            if self._scan_wanted or self._dirty:
-                await self._sort_in()
-            elif (session := self._next()) is not None:
-                await self._follow(session)
-            else:
-                self._forget_quiet()
-                self._caught_up.set()
-                self._caught_up = anyio.Event()
-                return
-
-    def _wake(self) -> None:
-        if self._timer is not None:
-            self._timer.set_changed()
+    async def _do_next(self) -> bool:
+        if self._scan_wanted or self._dirty:
+            await self._sort_in()
+        elif (session := self._next()) is not None:
+            await self._follow(session)
+        else:
+            self._forget_quiet()
+            return False
+        return True
 
     # What to look at next.
 
@@ -230,7 +158,7 @@ class TranscriptTail:
         """Looks at every file; what its checkpoint covers is not opened. The newest come first."""
         found = await anyio.to_thread.run_sync(self._found_among, self.places)
         self._root_is_there = await anyio.to_thread.run_sync(self._is_a_place_there)
-        known = await self._store.read(lambda db: load_checkpoints(db, self._reader.agent))
+        known = await self._store.read(lambda db: load_checkpoints(db, self.agent))
         self._files.clear()
         self._paths.clear()
         newest_first = sorted(found, key=lambda file: -file.stamp.mtime_ns)
@@ -241,7 +169,7 @@ class TranscriptTail:
                 self._backlog[file.session] = None
         log.info(
             "transcripts_scanned",
-            agent=self._reader.agent,
+            agent=self.agent,
             files=len(found),
             sessions_to_read=len(self._backlog),
         )
@@ -268,7 +196,7 @@ class TranscriptTail:
         self._backlog.pop(session, None)
         return session
 
-    def _deadline(self) -> datetime | None:
+    def _moments(self) -> list[float]:
         moments = [
             followed.rests_until
             for session in self._changed
@@ -279,7 +207,7 @@ class TranscriptTail:
                 moments.append(max(followed.due, followed.rests_until))
             elif not followed.held:
                 moments.append(followed.touched_at + _KEEP_SECONDS)
-        return datetime.fromtimestamp(min(moments), UTC) if moments else None
+        return moments
 
     def _each(self) -> list[Followed]:
         return list({id(one): one for one in self._followed.values()}.values())
@@ -321,7 +249,9 @@ class TranscriptTail:
             if unreadable is not None:
                 raise unreadable
         except (TurnmarkError, OSError) as error:
-            self._failed(session, error)
+            due = self._failed(session, error)
+            if session in self._followed:
+                self._followed[session].due = due
         else:
             self._errors.pop(session, None)
             spent = time.monotonic() - began
@@ -332,28 +262,13 @@ class TranscriptTail:
             if quiet and not followed.held and not self._changed.keys() & followed.sessions:
                 self._drop(followed)
 
-    def _rest_after(self, spent_seconds: float) -> float:
-        longest = min(max(spent_seconds, _UNNOTICED_REST_SECONDS), _LONGEST_REST_SECONDS)
-        return min(self._rest_per_work * spent_seconds, longest)
-
-    def _failed(self, session: str, error: Exception) -> None:
-        reason = error.message if isinstance(error, TurnmarkError) else _sentence(error)
-        self._errors.pop(session, None)
-        self._errors[session] = reason
-        log.warning("transcript_not_followed", session=session, reason=reason)
-        followed = self._followed.get(session)
-        if followed is not None:
-            followed.due = time.time() + _RETRY_SECONDS
-
     async def _add(self, followed: Followed, session: str) -> None:
         """Adds a session's files, or all that is in memory together with them."""
         other = self._followed.get(session)
         if other is not None and other is not followed:
             followed.join(other)
         else:
-            known = await self._store.read(
-                lambda db: load_checkpoints(db, self._reader.agent, session)
-            )
+            known = await self._store.read(lambda db: load_checkpoints(db, self.agent, session))
             reached = {path: one.reached for path, one in known.items()}
             followed.live.add(session, self._paths.get(session, set()), reached)
             followed.sessions.add(session)
@@ -378,13 +293,14 @@ class TranscriptTail:
             except OSError as error:
                 unreadable = error
             self._leave_out_what_is_off(followed)
-            unknown = followed.live.turn_ids() - followed.stored.keys()
-            stored = await self._store.read(
-                partial(find_stored, namespace=self._reader.agent, ids=unknown)
-            )
-            followed.stored.update(stored)
             named = followed.live.sessions_named()
-            named |= {turn.session for turn in stored.values()}
+            await followed.known.look_up(
+                self._store,
+                followed.live.turn_ids(),
+                sessions=followed.sessions | named,
+                namespace=self._reader.namespace,
+            )
+            named |= followed.known.owners
             named -= followed.sessions | self._off
             more = [session for session in sorted(named) if session in self._paths]
             if not more:
@@ -410,9 +326,9 @@ class TranscriptTail:
             saved = checkpoints if work is works[-1] else []
             then = partial(self._end_placing, session=work.read.session, checkpoints=saved)
             await place(self._store, work.plan(prepared, mode), then)
-            followed.was_placed(work, prepared)
+            followed.known.was_placed(work, prepared)
         if checkpoints and not works:
-            save = partial(save_checkpoints, agent=self._reader.agent, checkpoints=checkpoints)
+            save = partial(save_checkpoints, agent=self.agent, checkpoints=checkpoints)
             await self._store.write(save, background=True)
         followed.were_saved(checkpoints)
 
@@ -420,9 +336,4 @@ class TranscriptTail:
         self, tx: Transaction, session: str, checkpoints: Sequence[Checkpoint]
     ) -> None:
         self._placed(tx, session, self._connected_ms)
-        save_checkpoints(tx, self._reader.agent, checkpoints)
-
-
-def _sentence(error: Exception) -> str:
-    name = os.fsdecode(getattr(error, "filename", None) or "a transcript")
-    return f"{name} can't be read: {getattr(error, 'strerror', None) or error}"
+        save_checkpoints(tx, self.agent, checkpoints)
