@@ -1,0 +1,202 @@
+"""From a resolved family of OpenClaw's transcripts to the sessions that a reader gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from turnmark_session_store.model import CallerRef, Speaker, TurnIn
+from turnmark_session_store.requests import ForkPoint
+from turnmark_session_store.transcripts.openclaw_set import Family, Transcript, Turn, rewound
+from turnmark_session_store.transcripts.ordering import in_order
+from turnmark_session_store.transcripts.reader import ReadSession, ReadTurn
+
+AGENT = "openclaw"
+
+
+class SessionWriter:
+    """Makes each session of a family a `ReadSession`.
+
+    Turns that are `held` are left out, as if they had not been said yet; what follows a held turn
+    is held as well.
+    """
+
+    def __init__(self, family: Family, *, held: Collection[str] = ()) -> None:
+        self._family = family
+        self._sessions = list(dict.fromkeys(map(family.session_of, family.transcripts)))
+        self._turns = {key: turn for key, turn in family.turns.items() if key not in held}
+        self._listed: dict[str, list[str]] = {name: [] for name in self._sessions}
+        for key in self._turns:
+            self._listed[family.owners[key]].append(key)
+        self._callers = {
+            name: caller for name in self._sessions if (caller := self._caller_of(name)) is not None
+        }
+        self._taken_back = self._rewound_for_good()
+
+    def sessions(self) -> Iterator[ReadSession]:
+        """Yields each session after those that it rests on."""
+        rests_on = {name: self._rests_on(name) for name in self._sessions}
+        for name in in_order(self._sessions, rests_on):
+            session = self._session(name)
+            if session.turns or session.tips or session.taken_back or session.warnings:
+                yield session
+
+    def _rests_on(self, name: str) -> set[str]:
+        caller = self._callers.get(name)
+        above = {self._family.owners[key] for key in self._reached(name)}
+        return above | ({caller.session} if caller is not None else set())
+
+    def _session(self, name: str) -> ReadSession:
+        transcripts = [
+            one for one in self._family.transcripts if self._family.session_of(one) == name
+        ]
+        tips = self._tips(name)
+        head = self._head(name, tips)
+        listed = self._listed[name]
+        cwds = (one.header.cwd for one in transcripts if one.header is not None)
+        titles = (one.facts.title for one in reversed(transcripts))
+        gone = [key for key in listed if key in self._taken_back]
+        return ReadSession(
+            session=name,
+            agent=AGENT,
+            title=next((title for title in titles if title), None),
+            project=next((cwd for cwd in cwds if cwd), None),
+            namespace=AGENT,
+            forked_from=self._forked_from(name, head, tips),
+            caller=self._callers.get(name),
+            turns=tuple(self._turn(self._turns[key], name) for key in listed),
+            tips=tips,
+            head=head,
+            taken_back=(*gone, *self._family.withdrawn.get(name, ())),
+            warnings=tuple(warning for one in transcripts for warning in one.warnings),
+        )
+
+    def _turn(self, turn: Turn, session: str) -> ReadTurn:
+        words, facts = turn.words, turn.transcript.facts
+        is_told = words.role == "user" and facts.is_told and not words.by_person
+        is_root = turn.predecessor is None and not turn.is_lost
+        speaker = words.speaker
+        if speaker is None and words.role == "user" and facts.speaker and not is_told:
+            speaker = Speaker(name=facts.speaker)
+        return ReadTurn(
+            turn=TurnIn(
+                id=turn.id,
+                role=words.role,
+                kind="runtime" if is_told and words.kind == "turn" else words.kind,
+                text=words.text,
+                speaker=speaker,
+                time=turn.entry.time,
+                caller=self._callers.get(session) if is_root else None,
+                metadata=self._metadata(turn, is_root=is_root),
+            ),
+            predecessor=turn.predecessor,
+            session=session,
+            lost_predecessor=turn.is_lost,
+        )
+
+    def _metadata(self, turn: Turn, *, is_root: bool) -> dict[str, Any]:
+        facts = turn.transcript.facts
+        told = {
+            "origin": {
+                "file": turn.transcript.file,
+                "line": turn.entry.line,
+                "transcript": facts.session,
+            },
+            "model": turn.words.model,
+            "cancelled": turn.words.cancelled or None,
+            "channel": facts.channel,
+            "external": facts.external,
+            # A reset begins with nothing: only this says what was talked of before.
+            "previous_session": facts.previous if is_root and not facts.continued else None,
+        }
+        return {name: value for name, value in told.items() if value is not None}
+
+    def _reached(self, name: str) -> list[str]:
+        return [key for key in self._family.reached.get(name, ()) if key in self._turns]
+
+    def _rewound_for_good(self) -> set[str]:
+        """Returns the turns that were taken back, but for those that something live hangs from."""
+        back = rewound(self._family)
+        if not back:
+            return back
+        standing: set[str] = set()
+        for name in self._sessions:
+            ends = [key for key in self._leaves(name, ()) if key not in back]
+            at = self._stands_at(name)
+            for end in (*ends, *([at] if at is not None else ())):
+                for key in self._family.upward(end):
+                    if key in standing:
+                        break
+                    standing.add(key)
+        return back - standing
+
+    def _leaves(self, name: str, gone: Collection[str]) -> list[str]:
+        reached = [key for key in self._reached(name) if key not in gone]
+        continued = {self._turns[key].predecessor for key in reached}
+        return [key for key in reached if key not in continued]
+
+    def _tips(self, name: str) -> tuple[str, ...]:
+        return tuple(self._leaves(name, self._taken_back))
+
+    def _stands_at(self, name: str) -> str | None:
+        """Returns the turn at which the newest transcript of a session stands."""
+        own = self._family.of_session(name)
+        at = self._family.turn_at(own[-1], self._family.end_of(own[-1])) if own else None
+        while at is not None and at not in self._turns:
+            at = self._family.turns[at].predecessor
+        return at
+
+    def _head(self, name: str, tips: tuple[str, ...]) -> str | None:
+        """Returns the turn at which the session stands, which may be inside a branch."""
+        at = self._stands_at(name)
+        while at is not None and at in self._taken_back:
+            at = self._turns[at].predecessor
+        return at if at is not None else next(reversed(tips), None)
+
+    def _caller_of(self, name: str) -> CallerRef | None:
+        """Returns the turn that spawned a sub-agent: the record names it, else the time does."""
+        first = next(
+            (one for one in self._family.transcripts if self._family.session_of(one) == name), None
+        )
+        spawner = self._family.windows.spawners.get(first.facts.session) if first else None
+        if first is None or spawner is None:
+            return None
+        turn = self._named_spawn(first) or self._spawn_by_time(first, spawner)
+        if turn not in self._turns or self._family.owners[turn] == name:
+            return None
+        return CallerRef(session=self._family.owners[turn], turn=turn)
+
+    def _named_spawn(self, first: Transcript) -> str | None:
+        for transcript in self._family.transcripts:
+            for entry in transcript.entries:
+                if entry.spawned is not None and entry.spawned == first.facts.conversation:
+                    return self._family.turn_at(transcript, entry.id)
+        return None
+
+    def _spawn_by_time(self, first: Transcript, spawner: str) -> str | None:
+        transcript = next(
+            (one for one in self._family.transcripts if one.facts.session == spawner), None
+        )
+        began = first.facts.created_ms
+        if transcript is None or began is None:
+            return None
+        before = [entry.id for entry in transcript.entries if (entry.written_ms or 0) <= began]
+        return self._family.turn_at(transcript, before[-1]) if before else None
+
+    def _forked_from(self, name: str, head: str | None, tips: tuple[str, ...]) -> ForkPoint | None:
+        """Returns the last turn above the head, or another tip, that was copied from the origin."""
+        own = self._family.of_session(name)
+        origin = own[0].facts.origin if own else None
+        if origin is None:
+            return None
+        began = own[0].header.started_ms if own[0].header is not None else None
+        for tip in (*([head] if head is not None else ()), *reversed(tips)):
+            for key in self._family.upward(tip):
+                owner = self._family.owners[key]
+                if owner != name:
+                    return ForkPoint(session=owner, turn=key)
+                written = self._turns[key].entry.written_ms
+                if began is not None and written is not None and written < began:
+                    session = self._family.windows.sessions.get(origin, origin)
+                    return ForkPoint(session=session, turn=key)
+        return None

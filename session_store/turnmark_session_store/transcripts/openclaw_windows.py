@@ -1,0 +1,145 @@
+"""How transcripts of OpenClaw rest on each other: which are one session, and which belong together.
+
+The program calls a transcript a window on a conversation. It begins a new one whenever it wants to
+be sure that nobody writes into the old one, and says why:
+
+- `rewind`, `switch`, `compaction` and `recovery` go on with what was there: the new window holds it
+  again, or hangs from it. Both are one session, under the name of the first window.
+- `reset` and `rollover` begin with nothing: a new session, no fork. So does any other reason.
+- a fork holds what stood before the fork again, in a conversation of its own: a session that was
+  forked from another one.
+- a sub-agent has a conversation of its own, too, and names the one that its task came from.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+_CONTINUING = ("rewind", "switch", "compaction", "recovery")
+_REWIND = "rewind"
+# Parts of a conversation's key: `agent:<agent>:subagent:<id>`, `agent:<agent>:cron:<job>`.
+_AGENT_PARTS = ("subagent",)
+# Behind every name in an order.
+_LAST_NAME = "\U0010ffff"
+_SCHEDULED_PARTS = ("cron", "hook", "heartbeat")
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a transcript besides its entries; None is what nobody says.
+
+    `conversation` is the key of the conversation, `origin` the transcript that this one is a fork
+    of, `spawned_by` the key of the conversation that began this one for a sub-agent. `external`
+    names where third parties write from. `withdrawn` says that the user took it out of memory.
+    `touched_ms` is when an entry was added last,
+    `speaker` the name of the one person on the other side of a direct chat.
+    """
+
+    session: str
+    conversation: str | None = None
+    previous: str | None = None
+    reason: str | None = None
+    origin: str | None = None
+    spawned_by: str | None = None
+    created_ms: int | None = None
+    touched_ms: int | None = None
+    title: str | None = None
+    channel: str | None = None
+    external: str | None = None
+    created_via: str | None = None
+    speaker: str | None = None
+    withdrawn: bool = False
+
+    @property
+    def continued(self) -> str | None:
+        """The transcript that this one goes on with, in the same session."""
+        return self.previous if self.reason in _CONTINUING else None
+
+    @property
+    def is_rewind(self) -> bool:
+        """Whether a person took words back, and this transcript begins with that."""
+        return self.reason == _REWIND
+
+    @property
+    def is_agent(self) -> bool:
+        """Whether another agent spawned it."""
+        return self.spawned_by is not None or self._has_part(_AGENT_PARTS)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether what stands there with the role of the user is no person's unless it says so."""
+        return (
+            self.is_agent
+            or self.external is not None
+            or self.created_via == "cron"
+            or self._has_part(_SCHEDULED_PARTS)
+        )
+
+    def _has_part(self, parts: Iterable[str]) -> bool:
+        return not set(parts).isdisjoint((self.conversation or "").split(":"))
+
+
+class Windows:
+    """The transcripts of a set, the oldest first, and how they hang together.
+
+    `sessions` maps each to the name of its session, `families` to the name of its family: what
+    must be read together. A name is a transcript's, also of one that is not there any more, and
+    stays the same while others come.
+    """
+
+    def __init__(self, facts: Iterable[Facts]) -> None:
+        self.facts = {one.session: one for one in sorted(facts, key=_age)}
+        self._conversations: dict[str, list[tuple[int, str]]] = {}
+        for one in self.facts.values():
+            self._conversations.setdefault(one.conversation or "", []).append(_age(one))
+        self.spawners = {
+            name: spawner
+            for name, one in self.facts.items()
+            if (spawner := self._spawner_of(one)) is not None
+        }
+        continued = {name: one.continued for name, one in self.facts.items()}
+        rests_on = {
+            name: one.continued or one.origin or self.spawners.get(name)
+            for name, one in self.facts.items()
+        }
+        self.sessions = {name: _first(name, continued) for name in self.facts}
+        self.families = {name: _first(name, rests_on) for name in self.facts}
+
+    def rests_on(self) -> dict[str, set[str]]:
+        """Returns by transcript those whose entries it holds again, and the one that spawned it."""
+        return {
+            name: {
+                other
+                for other in (one.previous, one.origin, self.spawners.get(name))
+                if other is not None
+            }
+            for name, one in self.facts.items()
+        }
+
+    def _spawner_of(self, one: Facts) -> str | None:
+        """Returns the transcript in which the conversation that spawned another stood then."""
+        if one.spawned_by is None or one.spawned_by == one.conversation:
+            return None
+        stood = self._conversations.get(one.spawned_by, [])
+        began_before = bisect_right(stood, (one.created_ms or 0, _LAST_NAME))
+        return stood[max(0, began_before - 1)][1] if stood else None
+
+
+def _age(facts: Facts) -> tuple[int, str]:
+    return (facts.created_ms or 0, facts.session)
+
+
+def _first(name: str, above: Mapping[str, str | None]) -> str:
+    """Returns where the way up from a transcript ends; on a circle, its first by name."""
+    seen: dict[str, None] = {}
+    at = name
+    while at not in seen:
+        seen[at] = None
+        next_up = above.get(at)
+        if next_up is None:
+            return at
+        at = next_up
+    circle = list(seen)[list(seen).index(at) :]
+    return min(circle)
