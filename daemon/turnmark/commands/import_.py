@@ -26,6 +26,7 @@ from turnmark_events.errors import NotFound, Refused, TurnmarkError
 from turnmark_session_store.recordable import text_of
 from turnmark_session_store.transcripts.claude_code import ClaudeCodeReader
 from turnmark_session_store.transcripts.codex import CodexReader
+from turnmark_session_store.transcripts.opencode import OpencodeReader
 from turnmark_session_store.transcripts.openprogram import OpenProgramReader
 from turnmark_session_store.transcripts.reader import Reader, ReadSession, ReadTurn
 from turnmark_session_store.transcripts.recognise import EXPORT_AGENT, find_transcripts
@@ -131,6 +132,7 @@ class _Import:
         self._readers: tuple[Reader, ...] = (
             ClaudeCodeReader(skip_directories=own),
             CodexReader(skip_directories=own),
+            OpencodeReader(skip_directories=own),
             OpenProgramReader(skip_directories=own),
         )
         self.tally = Tally()
