@@ -142,6 +142,19 @@ def read_database(path: Path, work: Callable[[Database], T]) -> T:
     raise AssertionError("the last try returns or raises")
 
 
+def begins_as_database(path: Path) -> bool:
+    """Returns whether a file begins as a database does.
+
+    Raises:
+        Unavailable: if it can't be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
 def database_of(path: Path) -> Path | None:
     """Returns the database that a file event is about: its own path, or that of its log.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Protocol
 
 import msgspec
@@ -74,15 +74,29 @@ class DatabaseReader(Protocol):
         ...
 
 
-def finished_sessions(reader: DatabaseReader, path: Path) -> Iterator[ReadSession]:
+def finished_sessions(
+    reader: DatabaseReader, path: Path, *, skip_directories: Sequence[Path] = ()
+) -> Iterator[ReadSession]:
     """Yields all sessions of a database as they stand: nothing is waited for any more.
+
+    Sessions that began in one of `skip_directories` are left out: turnmark's own writer works
+    there, and memory must not feed on itself.
 
     Raises:
         Unavailable: if it can't be read.
     """
     for conversation in read_database(path, reader.conversations):
+        own = {
+            session
+            for session, project in conversation.sessions.items()
+            if project is not None and any(map(PurePath(project).is_relative_to, skip_directories))
+        }
+        if own >= conversation.sessions.keys():
+            continue
 
-        def read(db: Database, one: Conversation = conversation) -> Standing:
-            return reader.read(db, one, without=(), now=math.inf)
+        def read(
+            db: Database, one: Conversation = conversation, without: Collection[str] = own
+        ) -> Standing:
+            return reader.read(db, one, without=without, now=math.inf)
 
         yield from read_database(path, read).sessions

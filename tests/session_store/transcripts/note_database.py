@@ -6,7 +6,6 @@ flagged as taken back, streamed and deleted.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
