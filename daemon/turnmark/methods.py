@@ -16,6 +16,7 @@ from turnmark.status import Status, status_of
 from turnmark_events.bus import Bus
 from turnmark_memory import Memory
 from turnmark_memory.requests import (
+    AdoptRequest,
     ContextRequest,
     CoreRequest,
     EditRequest,
@@ -267,6 +268,7 @@ def method_table(api: Api, store: SessionStore, memory: Memory, bus: Bus) -> dic
         "memory.forget": _large(ForgetRequest, memory.forget),
         "memory.edit": _large(EditRequest, memory.edit),
         "memory.remember": _large(RememberRequest, memory.remember),
+        "memory.adopt": _large(AdoptRequest, memory.adopt),
         "memory.history": _large(HistoryRequest, memory.history),
         "memory.undo": _large(UndoRequest, memory.undo),
         "memory.organize": Method(params=OrganizeRequest, call=api.organize),

@@ -19,6 +19,7 @@ import structlog
 
 from turnmark_events.bus import Bus
 from turnmark_events.errors import Unavailable
+from turnmark_memory.adopting import Adopted, Adopting
 from turnmark_memory.archive import Archive
 from turnmark_memory.asking import Asking
 from turnmark_memory.bases import Bases, Problem
@@ -46,6 +47,7 @@ from turnmark_memory.recall import Recall, RecallAnswer
 from turnmark_memory.relations import StoreRelations
 from turnmark_memory.remembering import Remembered, Remembering
 from turnmark_memory.requests import (
+    AdoptRequest,
     ContextRequest,
     CoreRequest,
     EditRequest,
@@ -170,6 +172,7 @@ class Memory:
         citing = Citing(store, shelf, mask_on_exit=settings.mask_on_exit)
         self._editing = Editing(shelf, self.installer, citing)
         self._remembering = Remembering(store, shelf, key, self._editing, citing)
+        self._adopting = Adopting(store, shelf, key, self.installer, citing)
         self._undoing = Undoing(store, shelf, self.installer)
         self._forgetting = Forgetting(
             store, shelf, self._editing, self._taking_back, recall=self.recall, erase=self._erase
@@ -400,6 +403,10 @@ class Memory:
     async def remember(self, asked: RememberRequest) -> Remembered:
         """Writes one block at once; see `remembering.Remembering`."""
         return await self._remembering.remember(asked)
+
+    async def adopt(self, asked: AdoptRequest) -> Adopted:
+        """Takes over what another memory knows; see `adopting.Adopting`."""
+        return await self._adopting.adopt(asked)
 
     async def history(self, asked: HistoryRequest) -> RevisionList:
         """Returns the revisions, newest first."""

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from turnmark_memory.model import Edit
+from turnmark_session_store.model import CallerRef
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
 Budget = Annotated[int, msgspec.Meta(ge=1)]
@@ -137,6 +138,40 @@ class OrganizeRequest(_Request, frozen=True, kw_only=True):
     uncited: bool = False
     approve: bool | str = False
     discard: bool | str = False
+
+
+class AdoptedBlock(_Request, frozen=True, kw_only=True):
+    """A block of another memory: its id here, its words, and the turns of sessions here it cites.
+
+    `title` is what its topic is called there, for a topic that begins with it; `aliases` are ids
+    that were merged into it. Links to other blocks name their ids here.
+    """
+
+    id: str
+    topic: str
+    text: str
+    heading: str | None = None
+    title: str | None = None
+    cites: tuple[CallerRef, ...] = ()
+    aliases: tuple[str, ...] = ()
+
+
+class SettledTurns(_Request, frozen=True, kw_only=True):
+    """Turns of a session that another memory has dealt with; with all that comes before them."""
+
+    session: str
+    turns: tuple[str, ...]
+
+
+class AdoptRequest(_Request, frozen=True, kw_only=True):
+    """`memory.adopt`: blocks come first; `settled` holds for what was adopted up to then.
+
+    `origin` names the program whose memory it was; marks name it as their writer.
+    """
+
+    origin: str
+    blocks: tuple[AdoptedBlock, ...] = ()
+    settled: tuple[SettledTurns, ...] = ()
 
 
 class FlushRequest(_Request, frozen=True, kw_only=True):

@@ -290,6 +290,7 @@ WORDS = {
     "tree": ["s"],
     "append": ["s", "x"],
     "import": ["."],
+    "migrate": ["openprogram", "."],
     "export": ["s"],
     "recall": ["咖啡"],
     "show": ["b-1"],

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from turnmark.commands.wording import Fields, count
 from turnmark.errors import ConnectionLost, DaemonNotRunning
 from turnmark.terminal import one_line
 from turnmark_events.errors import NotFound, Refused, TurnmarkError
+from turnmark_session_store.model import MarkOut
 from turnmark_session_store.recordable import text_of
 from turnmark_session_store.transcripts.claude_code import ClaudeCodeReader
 from turnmark_session_store.transcripts.codex import CodexReader
@@ -35,6 +36,8 @@ from turnmark_session_store.transcripts.recognise import EXPORT_AGENT, find_tran
 _NAMED = 10
 _STDIN = "-"
 _FREE_WRITER = "builtin"
+
+Marks = Mapping[str, Mapping[str, MarkOut]]
 
 
 class Tally(msgspec.Struct, kw_only=True):
@@ -74,8 +77,11 @@ def run(invocation: Invocation) -> int:
     return 1 if tally.failed or (tally.flush or {}).get("failures") else 0
 
 
-def lines_of(read: ReadSession) -> Iterator[str]:
-    """Yields a session that a reader found as the lines of an export, header to end."""
+def lines_of(read: ReadSession, marks: Marks | None = None) -> Iterator[str]:
+    """Yields a session that a reader found as the lines of an export, header to end.
+
+    `marks` are marks that turns come with, by the turn's id, each by the workspace's.
+    """
     yield _line(
         "turnmark-export",
         version=1,
@@ -89,7 +95,7 @@ def lines_of(read: ReadSession) -> Iterator[str]:
         source="reader",
     )
     for turn in read.turns:
-        yield _turn_line(turn)
+        yield _turn_line(turn, (marks or {}).get(turn.turn.id or "", {}))
     if read.taken_back:
         yield _line("taken_back", turns=read.taken_back)
     for tip in read.tips:
@@ -97,7 +103,7 @@ def lines_of(read: ReadSession) -> Iterator[str]:
     yield _line("end", head=read.head, turns=len(read.turns))
 
 
-def _turn_line(read: ReadTurn) -> str:
+def _turn_line(read: ReadTurn, marks: Mapping[str, MarkOut]) -> str:
     turn = read.turn
     return _line(
         "turn",
@@ -113,6 +119,7 @@ def _turn_line(read: ReadTurn) -> str:
         supersedes=turn.supersedes,
         metadata=turn.metadata,
         lost_predecessor=read.lost_predecessor,
+        marks=marks,
     )
 
 

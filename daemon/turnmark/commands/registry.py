@@ -17,6 +17,7 @@ _COMMANDS = {
     "tree": ("tree", "draw a session: its turns, head, tips and marks"),
     "append": ("append", "add one turn to a session"),
     "import": ("import_", "read transcripts of agents, or exports, into sessions and memory"),
+    "migrate": ("migrate", "take over another program's memory: sessions, topics, sources"),
     "export": ("export", "write a session as lines of JSON"),
     "owed": ("owed", "list the turns that memory has not dealt with"),
     "flush": ("flush", "write what is owed now"),

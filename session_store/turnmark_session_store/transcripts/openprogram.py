@@ -79,13 +79,17 @@ class OpenProgramReader:
         Raises:
             Unavailable: if a file cannot be read.
         """
+        yield from sessions_of(self.files_of(paths))
+
+    def files_of(self, paths: Sequence[Path]) -> list[SessionFiles]:
+        """Returns what the files hold, by session, with what no turn tells; raises as `read`."""
         found: dict[str, dict[Path, list[Path]]] = {}
         for path in sorted(set(paths)):
             home = home_of(path)
             if not any(home.is_relative_to(one) for one in self._skip_directories):
                 nodes = found.setdefault(home.name, {}).setdefault(home, [])
                 nodes += [path] if path.parent.name == HISTORY else []
-        yield from sessions_of([_read_home(name, homes) for name, homes in found.items()])
+        return [_read_home(name, homes) for name, homes in found.items()]
 
 
 class SessionFiles:

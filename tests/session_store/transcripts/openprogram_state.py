@@ -255,7 +255,7 @@ def frame(
         f"<!-- source-meta:{packed.decode()} -->",
         f"<!-- record-lines:{body.count(chr(10)) + 1} -->",
     ]
-    return "\n".join([*head, body, "", ""]).encode()
+    return "\n".join([*head, body, ""]).encode()
 
 
 def definition(label: str, *links: str, time: str = "undated") -> str:
