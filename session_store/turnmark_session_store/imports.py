@@ -34,6 +34,7 @@ from turnmark_session_store.sessions import (
     find_session,
     get_session,
     intern_namespace,
+    namespace_of,
     open_session,
     resolve_caller,
 )
@@ -298,9 +299,7 @@ def _place(
 def _namespace(tx: Transaction, session: SessionRow, line: TurnLine) -> int:
     if line.namespace is not None:
         return intern_namespace(tx, line.namespace)
-    if session.namespace is not None:
-        return session.namespace
-    return intern_namespace(tx, f"family:{session.name}")
+    return namespace_of(tx, session)
 
 
 def _parent(tx: Transaction, namespace: int, key: str | None) -> int | None:
