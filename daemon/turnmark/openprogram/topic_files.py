@@ -39,6 +39,8 @@ _LINK = re.compile(r"(?<!!)\[([^\]\n]*)\]\(<?([^()\s<>]*)>?\)")
 _ANCHOR = re.compile(r"#(source-[0-9a-f]{16})$")
 _BLOCK_LINK = re.compile(r"([^#]*)#\^([A-Za-z0-9-]+)$")
 _PREFIX = re.compile(r"\s*(?:[-+*]\s+|\d{1,9}[.)]\s+|>\s?)")
+# A place to link to, without words.
+_PLACE = re.compile(r"<a\s[^<>]*>\s*</a>")
 _FENCE = re.compile(r"\s*(?:`{3,}|~{3,})")
 _UNSAFE = re.compile(r"[^\w.-]+")
 _HANDLE_PARTS: Final = 3
@@ -161,7 +163,7 @@ def _blocks(content: bytes, path: Path, workspace: str) -> Iterator[TopicBlock]:
         if isinstance(part, Heading):
             above = heading_path([*above, part])
             continue
-        words = _words(part)
+        words = _PLACE.sub("", _words(part)).strip()
         if not words:
             continue
         words, names = _without_ids(words)
@@ -196,8 +198,6 @@ def _words(part: Segment) -> str:
     if not isinstance(part, Raw) or part.kind in ("blank", "comment", "rule", "line", "id", "mark"):
         return ""
     lines = part.raw.split("\n")
-    if part.kind == "html" and part.raw.lstrip().startswith("<a "):
-        return ""
     if part.kind == "fence":
         return join_lines([line for line in lines if not _FENCE.match(line)])
     return join_lines([_PREFIX.sub("", line, count=1) for line in lines])
