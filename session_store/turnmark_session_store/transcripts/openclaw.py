@@ -16,7 +16,8 @@ Choices that the transcripts leave open:
 - A `leaf` record is none, and neither are `switch` and a second prompt under the same entry: they
   say where the agent stands. All branches stay live.
 - A session in `memory_session_tombstones` was taken out of memory by the user. Its words are not
-  read, and what was read before is taken back, but for turns that another transcript holds as well.
+  read, and what was read before is taken back, but for turns that another transcript holds as
+  well, or that something live goes on from: a person can have those forgotten.
 - A transcript that was deleted or archived at the source takes nothing back.
 - `reset` and `rollover` begin a new session and no fork; the first turn's metadata names the one
   before (`previous_session`).

@@ -31,12 +31,15 @@ class SessionWriter:
         self._callers = {
             name: caller for name in self._sessions if (caller := self._caller_of(name)) is not None
         }
+        rests_on = {name: self._rests_on(name) for name in self._sessions}
+        self._order = in_order(self._sessions, rests_on)
         self._taken_back = self._rewound_for_good()
+        # The last that reaches a turn tells that it was taken back: before that it may be live.
+        self._tellers = {key: name for name in self._order for key in self._gone(name)}
 
     def sessions(self) -> Iterator[ReadSession]:
         """Yields each session after those that it rests on."""
-        rests_on = {name: self._rests_on(name) for name in self._sessions}
-        for name in in_order(self._sessions, rests_on):
+        for name in self._order:
             session = self._session(name)
             if session.turns or session.tips or session.taken_back or session.warnings:
                 yield session
@@ -47,15 +50,12 @@ class SessionWriter:
         return above | ({caller.session} if caller is not None else set())
 
     def _session(self, name: str) -> ReadSession:
-        transcripts = [
-            one for one in self._family.transcripts if self._family.session_of(one) == name
-        ]
+        transcripts = self._family.of_session(name)
         tips = self._tips(name)
         head = self._head(name, tips)
         listed = self._listed[name]
         cwds = (one.header.cwd for one in transcripts if one.header is not None)
         titles = (one.facts.title for one in reversed(transcripts))
-        gone = [key for key in listed if key in self._taken_back]
         return ReadSession(
             session=name,
             agent=AGENT,
@@ -67,7 +67,7 @@ class SessionWriter:
             turns=tuple(self._turn(self._turns[key], name) for key in listed),
             tips=tips,
             head=head,
-            taken_back=(*gone, *self._family.withdrawn.get(name, ())),
+            taken_back=tuple(key for key in self._gone(name) if self._tellers[key] == name),
             warnings=tuple(warning for one in transcripts for warning in one.warnings),
         )
 
@@ -114,6 +114,11 @@ class SessionWriter:
     def _reached(self, name: str) -> list[str]:
         return [key for key in self._family.reached.get(name, ()) if key in self._turns]
 
+    def _gone(self, name: str) -> list[str]:
+        """Returns what a session reached and was taken back, or taken out of memory."""
+        back = (key for key in self._reached(name) if key in self._taken_back)
+        return [*back, *self._family.withdrawn.get(name, ())]
+
     def _rewound_for_good(self) -> set[str]:
         """Returns the turns that were taken back, but for those that something live hangs from."""
         back = rewound(self._family)
@@ -140,26 +145,25 @@ class SessionWriter:
 
     def _stands_at(self, name: str) -> str | None:
         """Returns the turn at which the newest transcript of a session stands."""
-        own = self._family.of_session(name)
-        at = self._family.turn_at(own[-1], self._family.end_of(own[-1])) if own else None
+        newest = self._family.of_session(name)[-1]
+        at = self._family.turn_at(newest, self._family.end_of(newest))
         while at is not None and at not in self._turns:
             at = self._family.turns[at].predecessor
         return at
 
     def _head(self, name: str, tips: tuple[str, ...]) -> str | None:
         """Returns the turn at which the session stands, which may be inside a branch."""
+        reached = set(self._reached(name)) - self._taken_back
         at = self._stands_at(name)
-        while at is not None and at in self._taken_back:
+        while at is not None and at not in reached:
             at = self._turns[at].predecessor
         return at if at is not None else next(reversed(tips), None)
 
     def _caller_of(self, name: str) -> CallerRef | None:
         """Returns the turn that spawned a sub-agent: the record names it, else the time does."""
-        first = next(
-            (one for one in self._family.transcripts if self._family.session_of(one) == name), None
-        )
-        spawner = self._family.windows.spawners.get(first.facts.session) if first else None
-        if first is None or spawner is None:
+        first = self._family.of_session(name)[0]
+        spawner = self._family.windows.spawners.get(first.facts.session)
+        if spawner is None:
             return None
         turn = self._named_spawn(first) or self._spawn_by_time(first, spawner)
         if turn not in self._turns or self._family.owners[turn] == name:
@@ -180,16 +184,20 @@ class SessionWriter:
         began = first.facts.created_ms
         if transcript is None or began is None:
             return None
-        before = [entry.id for entry in transcript.entries if (entry.written_ms or 0) <= began]
+        before = [
+            entry.id
+            for entry in transcript.entries
+            if entry.written_ms is not None and entry.written_ms <= began
+        ]
         return self._family.turn_at(transcript, before[-1]) if before else None
 
     def _forked_from(self, name: str, head: str | None, tips: tuple[str, ...]) -> ForkPoint | None:
         """Returns the last turn above the head, or another tip, that was copied from the origin."""
-        own = self._family.of_session(name)
-        origin = own[0].facts.origin if own else None
+        first = self._family.of_session(name)[0]
+        origin = first.facts.origin
         if origin is None:
             return None
-        began = own[0].header.started_ms if own[0].header is not None else None
+        began = first.header.started_ms if first.header is not None else None
         for tip in (*([head] if head is not None else ()), *reversed(tips)):
             for key in self._family.upward(tip):
                 owner = self._family.owners[key]

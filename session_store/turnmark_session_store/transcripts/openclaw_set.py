@@ -105,12 +105,8 @@ class Family:
         return self.windows.sessions[transcript.facts.session]
 
     def of_session(self, session: str) -> list[Transcript]:
-        """Returns the transcripts of a session that are not withdrawn, the oldest first."""
-        return [
-            one
-            for one in self.transcripts
-            if self.session_of(one) == session and not one.facts.withdrawn
-        ]
+        """Returns the transcripts of a session, the oldest first."""
+        return [one for one in self.transcripts if self.session_of(one) == session]
 
     def turn_at(self, transcript: Transcript, entry: str | None) -> str | None:
         """Returns the turn that an entry of a transcript says or stands behind."""

@@ -1,0 +1,442 @@
+"""Tests of `session_store/transcripts/openclaw_database.py`: tails and imports agree."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Self
+
+import anyio
+import pytest
+
+from session_store.stage import Stage
+from session_store.transcripts.openclaw_gateway import EPOCH_MS, MAIN, WORDS, Gateway
+from session_store.transcripts.tailing import (
+    HASTY,
+    IMPATIENT,
+    PATIENT,
+    Dag,
+    dag_of,
+    differences,
+    import_files,
+    imported,
+)
+from turnmark_session_store.transcripts.database_tail import DatabaseTail
+from turnmark_session_store.transcripts.live import Patience
+from turnmark_session_store.transcripts.openclaw import OpenClawReader
+from turnmark_session_store.transcripts.openclaw_database import OpenClawDatabaseReader
+from turnmark_session_store.transcripts.openclaw_tables import NAME
+
+OPENCLAW = OpenClawReader()
+# More with `SEEDS=400 pytest -k comes_to`.
+SEEDS = int(os.environ.get("SEEDS", "10"))
+# So near to now that an orphan's minute is not over.
+NEVER_MS = 4_000_000_000_000
+
+
+class Tailed:
+    """A store and a tail on a state directory; every look is asked for."""
+
+    def __init__(self, place: Path, root: Path, **more: Any) -> None:
+        self.stage = Stage(place)
+        self._root = root
+        self._more = more
+        self.tail: DatabaseTail
+
+    async def __aenter__(self) -> Self:
+        await self.stage.__aenter__()
+        self.renew()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.stage.__aexit__(*error)
+
+    def renew(self, patience: Patience = PATIENT) -> None:
+        """Puts another tail in the place of this one, as a new process would."""
+        reader = OpenClawDatabaseReader(patience)
+        self.tail = DatabaseTail(
+            self.stage.store, reader, self._root, rest_per_work=0.0, **self._more
+        )
+
+    async def settle(self, *changed: Path) -> None:
+        """Lets the tail deal with these paths and all that is due."""
+        self.tail.changed(changed)
+        with anyio.fail_after(60):
+            await self.tail.deal_with_all()
+
+    async def dag(self) -> Dag:
+        """What the store holds."""
+        return await dag_of(self.stage)
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Gateway:
+    """The program, with an empty database."""
+    return Gateway(tmp_path / "state" / "agents" / "main" / "agent" / NAME)
+
+
+@pytest.fixture
+async def tailed(gateway: Gateway, place: Path) -> AsyncIterator[Tailed]:
+    """A store and a tail on the program's state directory."""
+    async with Tailed(place / "sessions.db", gateway.path.parents[3]) as made:
+        yield made
+
+
+def said(dag: Dag) -> list[str]:
+    """What the live turns say, in the order in which they were appended."""
+    return [turn[3].decode() for turn in dag["turns"].values()]
+
+
+def log_of(gateway: Gateway) -> Path:
+    """Where the program writes first."""
+    return gateway.path.with_name(NAME + "-wal")
+
+
+def with_leaves(dag: Dag) -> Dag:
+    """The DAG without tips inside another branch of their session.
+
+    A branch that a rewind led back stands there until something is said, where it was seen before;
+    where all is read at once it never was.
+    """
+    inner: set[tuple[str, str]] = set()
+    for session, tip in dag["tips"]:
+        at = dag["turns"].get(tip, [None])[0]
+        while at is not None:
+            inner.add((session, at))
+            at = dag["turns"].get(at, [None])[0]
+    return {**dag, "tips": [tip for tip in dag["tips"] if tip not in inner]}
+
+
+class Player:
+    """Plays people, agents and the program, at random."""
+
+    def __init__(self, chance: random.Random, gateway: Gateway) -> None:
+        self.chance = chance
+        self.gateway = gateway
+        self.keys = [MAIN]
+        gateway.begin()
+
+    def play(self) -> None:
+        """One thing that happens in one conversation."""
+        key = self.chance.choice(self.keys)
+        steps = (
+            self.exchange,
+            self.rewind,
+            self.navigate,
+            self.fork,
+            self.spawn,
+            self.reset,
+            self.compact,
+            self.shorten,
+        )
+        self.chance.choices(steps, weights=(10, 2, 2, 1, 1, 1, 1, 1))[0](key)
+
+    def exchange(self, key: str) -> None:
+        """A message and its answer."""
+        self.gateway.user(self._words(), key)
+        if self.chance.random() < 0.4:
+            self.gateway.tool(key)
+        self.gateway.note(key)
+        self.gateway.answer(self._words(), key)
+
+    def rewind(self, key: str) -> None:
+        """A message on the line where the conversation is, taken back."""
+        users = self._users(key)
+        if users:
+            self.gateway.rewind(key, self.chance.choice(users))
+        self.exchange(key)
+
+    def navigate(self, key: str) -> None:
+        """The program goes on from an older entry; nothing is taken back."""
+        session = self.gateway.current[key]
+        path = self.gateway.path_to(session, self.gateway.leaves[session])
+        if path:
+            target = self.chance.choice(path)["id"]
+            leaf = {"type": "leaf", "id": f"{self.chance.getrandbits(32):08x}", "parentId": None}
+            self.gateway.append({**leaf, "targetId": target}, key)
+            self.gateway.leaves[session] = target
+
+    def fork(self, key: str) -> None:
+        """Another conversation from before a message."""
+        users = self._users(key)
+        if users and len(self.keys) < 6:
+            self.keys.append(f"agent:main:fork-{len(self.keys)}")
+            self.gateway.fork(key, self.chance.choice(users), self.keys[-1])
+            self.exchange(self.keys[-1])
+
+    def spawn(self, key: str) -> None:
+        """A sub-agent, which the tool's result names or not."""
+        if len(self.keys) < 6:
+            child = f"agent:main:subagent:{len(self.keys)}"
+            if self.chance.random() < 0.5:
+                self.gateway.tool(key, details={"childSessionKey": child})
+            self.gateway.begin(child, spawned_by=key, created_via="spawn")
+            self.keys.append(child)
+            self.exchange(child)
+
+    def reset(self, key: str) -> None:
+        """A new transcript."""
+        self.gateway.reset(key)
+
+    def compact(self, key: str) -> None:
+        """A new transcript behind a summary."""
+        self.gateway.compact(key)
+
+    def shorten(self, key: str) -> None:
+        """Entries again, under other ids."""
+        session = self.gateway.current[key]
+        path = self.gateway.path_to(session, self.gateway.leaves[session])
+        if path:
+            self.gateway.shorten(key, self.chance.choice(path)["id"])
+
+    def withdraw(self) -> None:
+        """A transcript taken out of memory."""
+        sessions = [
+            one for (one,) in self.gateway.db.execute("SELECT session_id FROM session_windows")
+        ]
+        self.gateway.insert(
+            "memory_session_tombstones",
+            session_id=self.chance.choice(sessions),
+            agent_id="main",
+            reason="forgotten",
+            created_at=0,
+        )
+
+    def _users(self, key: str) -> list[str]:
+        session = self.gateway.current[key]
+        path = self.gateway.path_to(session, self.gateway.leaves[session])
+        return [e["id"] for e in path if e.get("message", {}).get("role") == "user"]
+
+    def _words(self) -> str:
+        return " ".join(self.chance.choices(WORDS, k=3))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("seed", range(SEEDS))
+async def test_comes_to_what_an_import_of_the_finished_database_gives(
+    tmp_path: Path, place: Path, seed: int
+) -> None:
+    """Looked at any time, begun anew any time, with the log brought in at any time."""
+    chance = random.Random(seed)
+    gateway = Gateway(tmp_path / "agents" / "main" / "agent" / NAME, chance=chance)
+    player = Player(chance, gateway)
+    async with Tailed(place / "a.db", tmp_path) as tailed:
+        for _ in range(chance.randint(1, 25)):
+            player.play()
+            if chance.random() < 0.5:
+                await tailed.settle(log_of(gateway))
+            if chance.random() < 0.1:
+                tailed.renew(chance.choice((PATIENT, HASTY)))
+            if chance.random() < 0.1:
+                gateway.db.wal_checkpoint()
+        tailed.renew(IMPATIENT)
+        await tailed.settle()
+        whole = await imported(place / "i.db", [gateway.path], OPENCLAW)
+        assert differences(with_leaves(await tailed.dag()), with_leaves(whole)) == []
+        assert tailed.tail.status().last_error is None
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("seed", range(SEEDS // 2))
+async def test_what_is_taken_out_of_memory_is_live_only_where_others_go_on_from_it(
+    tmp_path: Path, place: Path, seed: int
+) -> None:
+    """It was in the store before; an import reads nothing of it."""
+    chance = random.Random(seed)
+    gateway = Gateway(tmp_path / "agents" / "main" / "agent" / NAME, chance=chance)
+    player = Player(chance, gateway)
+    for _ in range(chance.randint(1, 15)):
+        player.play()
+    async with Tailed(place / "a.db", tmp_path) as tailed:
+        await tailed.settle()
+        for _ in range(chance.randint(1, 3)):
+            player.withdraw()
+            await tailed.settle(log_of(gateway))
+        whole = await imported(place / "i.db", [gateway.path], OPENCLAW)
+        dag = await tailed.dag()
+    continued = {above for above, *_ in dag["turns"].values()}
+    assert whole["turns"].keys() <= dag["turns"].keys()
+    assert dag["turns"].keys() - whole["turns"].keys() <= continued
+
+
+@pytest.mark.anyio
+async def test_an_import_and_a_tail_add_nothing_to_each_other(
+    gateway: Gateway, tailed: Tailed
+) -> None:
+    """Twice imported, followed, begun anew: the same turns."""
+    gateway.begin()
+    gateway.user("I live in Bergen.")
+    gateway.answer("Noted.")
+    await import_files(tailed.stage, [gateway.path], OPENCLAW)
+    before = await tailed.dag()
+    await tailed.settle(gateway.path)
+    await import_files(tailed.stage, [gateway.path], OPENCLAW)
+    tailed.renew()
+    await tailed.settle()
+    assert differences(await tailed.dag(), before) == []
+    assert len(before["turns"]) == 2
+
+
+@pytest.mark.anyio
+async def test_a_rewind_retires_and_a_switch_back_does_not_restore(
+    gateway: Gateway, tailed: Tailed
+) -> None:
+    """Only a client restores what was taken back (law 13)."""
+    gateway.begin()
+    gateway.user("one")
+    gateway.answer("a")
+    second = gateway.user("two")
+    await tailed.settle(gateway.path)
+    assert said(await tailed.dag()) == ["one", "a", "two"]
+    gateway.rewind(MAIN, second)
+    await tailed.settle(gateway.path)
+    dag = await tailed.dag()
+    assert said(dag) == ["one", "a"]
+    gateway.switch(MAIN, second)
+    gateway.user("three")
+    await tailed.settle(gateway.path)
+    assert said(await tailed.dag()) == ["one", "a", "three"]
+    assert len((await tailed.dag())["tips"]) == 1
+
+
+@pytest.mark.anyio
+async def test_a_session_that_is_taken_out_of_memory_is_retired(
+    gateway: Gateway, tailed: Tailed
+) -> None:
+    """Its words were in the store, and no session of it is left that is live."""
+    gateway.begin()
+    gateway.user("My secret.")
+    gateway.answer("Noted.")
+    await tailed.settle(gateway.path)
+    assert len(said(await tailed.dag())) == 2
+    gateway.insert(
+        "memory_session_tombstones",
+        session_id=gateway.current[MAIN],
+        agent_id="main",
+        reason="forgotten",
+        created_at=0,
+    )
+    await tailed.settle(gateway.path)
+    dag = await tailed.dag()
+    assert (dag["turns"], dag["tips"]) == ({}, [])
+
+
+@pytest.mark.anyio
+async def test_rows_that_vanish_take_nothing_back(gateway: Gateway, tailed: Tailed) -> None:
+    """Deleted, pruned, archived: absence at the source is no take-back."""
+    session = gateway.begin()
+    gateway.user("one")
+    gateway.answer("a")
+    gateway.user("two")
+    await tailed.settle(gateway.path)
+    before = await tailed.dag()
+    gateway.run("DELETE FROM transcript_events WHERE session_id = ? AND seq > 2", session)
+    await tailed.settle(gateway.path)
+    assert said(await tailed.dag()) == said(before)
+    gateway.run("DELETE FROM session_windows WHERE session_id = ?", session)
+    await tailed.settle(gateway.path)
+    assert said(await tailed.dag()) == said(before)
+    gateway.close()
+    gateway.path.unlink()
+    await tailed.settle(gateway.path)
+    dag = await tailed.dag()
+    assert (dag["turns"], dag["tips"]) == (before["turns"], before["tips"])
+
+
+@pytest.mark.anyio
+async def test_a_rewritten_transcript_supersedes_what_changed(
+    gateway: Gateway, tailed: Tailed
+) -> None:
+    """The same entry with other words: the newer ones count, the rest stays as it is."""
+    session = gateway.begin()
+    gateway.user("one")
+    gateway.answer("a")
+    last = gateway.user("two")
+    await tailed.settle(gateway.path)
+    events = gateway.events(session)
+    events[-1] = {**events[-1], "message": {"role": "user", "content": "two, redacted"}}
+    gateway.replace(session, events)
+    await tailed.settle(gateway.path)
+    dag = await tailed.dag()
+    assert said(dag) == ["one", "a", "two, redacted"]
+    assert dag["tips"] == [(session, f"{last}~2")]
+
+
+@pytest.mark.anyio
+async def test_a_database_that_is_made_anew_is_read_from_its_beginning(
+    gateway: Gateway, tailed: Tailed
+) -> None:
+    """What the old one said stays."""
+    gateway.begin()
+    gateway.user("one")
+    await tailed.settle(gateway.path)
+    gateway.close()
+    gateway.path.unlink()
+    again = Gateway(gateway.path, chance=random.Random(8))
+    again.begin()
+    again.user("two")
+    await tailed.settle(gateway.path)
+    assert said(await tailed.dag()) == ["one", "two"]
+
+
+@pytest.mark.anyio
+async def test_an_orphan_waits_for_a_minute(gateway: Gateway, tailed: Tailed) -> None:
+    """Then it is a root that lost its predecessor; what claims to be of the future doesn't wait."""
+    gateway.begin()
+    await tailed.settle(gateway.path)
+    tailed.renew(Patience(orphan_seconds=NEVER_MS / 1_000))
+    message = {"role": "user", "content": "lost"}
+    orphan = {"type": "message", "id": "o", "parentId": "nowhere", "timestamp": EPOCH_MS}
+    gateway.append({**orphan, "message": message})
+    await tailed.settle(gateway.path)
+    assert (said(await tailed.dag()), tailed.tail.status().held) == ([], 1)
+    gateway.append({**orphan, "id": "f", "timestamp": NEVER_MS, "message": message})
+    await tailed.settle(gateway.path)
+    assert said(await tailed.dag()) == ["lost"]
+    tailed.renew(IMPATIENT)
+    await tailed.settle()
+    dag = await tailed.dag()
+    assert said(dag) == ["lost", "lost"]
+    assert all(turn[5] for turn in dag["turns"].values())
+
+
+@pytest.mark.anyio
+async def test_what_must_not_be_remembered_is_left_out(gateway: Gateway, place: Path) -> None:
+    """By the rules of a project or a session; a fork of it says what it copied itself."""
+    first = gateway.begin()
+    gateway.user("one")
+    last = gateway.user("two")
+    gateway.fork(MAIN, last, "agent:main:fork")
+    gateway.user("other", "agent:main:fork")
+
+    def memory_for(project: str | None, session: str) -> Any:
+        assert project == "/home/robin/.openclaw/workspace"
+        return "off" if session == first else "on"
+
+    root = gateway.path.parents[3]
+    async with Tailed(place / "off.db", root, memory_for=memory_for) as tailed:
+        await tailed.settle(gateway.path)
+        dag = await tailed.dag()
+    assert said(dag) == ["one", "other"]
+    assert [session for session, _ in dag["tips"]] != [first]
+
+
+@pytest.mark.anyio
+async def test_every_agents_database_is_found_and_no_other_file(
+    gateway: Gateway, tailed: Tailed
+) -> None:
+    """Siblings have names that begin alike."""
+    gateway.begin()
+    gateway.user("one")
+    agents = gateway.path.parents[2]
+    other = Gateway(agents / "coder" / "agent" / NAME, chance=random.Random(9))
+    other.begin("agent:coder:main")
+    other.user("two", "agent:coder:main")
+    beside = Gateway(gateway.path.with_name("openclaw-agent.reindex-lock.sqlite"))
+    beside.begin()
+    beside.user("no")
+    await tailed.settle()
+    assert sorted(said(await tailed.dag())) == ["one", "two"]
+    assert tailed.tail.status().files == 2
