@@ -116,6 +116,7 @@ class _Migration:
         self._plan = plan
         self._client = invocation.client()
         self._missing: set[str] = set()
+        self._waiting: set[str] = set()
         self.tally = Tally(
             dry_run=False,
             topics=plan.topics,
@@ -128,8 +129,7 @@ class _Migration:
         """Sends sessions, then blocks, then what is settled; the order is that of the laws."""
         workspace = str(self._client.call("hello", {"protocol": 1})["workspace"])
         self._send_sessions(workspace)
-        whole = self._send_blocks()
-        if whole:
+        if self._send_blocks():
             self._settle()
         self.tally.waiting = sum(
             self._invocation.whole("memory.owed", "tips", session=session.session)["turns"]
@@ -157,11 +157,13 @@ class _Migration:
                     self._missing.add(read.session)
 
     def _send_blocks(self) -> bool:
-        """Sends the blocks; tells whether all of them that can be here are."""
+        """Sends the blocks that can be here; tells whether they are."""
+        left = [block for block in self._plan.blocks if self._cites_missing(block)]
         kept = [block for block in self._plan.blocks if not self._cites_missing(block)]
-        left = len(self._plan.blocks) - len(kept)
         if left:
-            self.tally.failed.append(Problem(name=count(left, "block"), reason=_NOT_HERE))
+            self.tally.failed.append(Problem(name=count(len(left), "block"), reason=_NOT_HERE))
+        # Nor do turns count as dealt with that the blocks left behind rest on.
+        self._waiting = {ref.session for block in left for ref in block.cites}
         failed: list[bool] = []
         with self._invocation.progress("topics:") as bar:
             for done, some in _shares(kept):
@@ -170,7 +172,7 @@ class _Migration:
                     self._count(self._client.call("memory.adopt", _request(blocks=some)))
                 if failed:
                     break
-        return not failed and not left
+        return not failed
 
     def _cites_missing(self, block: AdoptedBlock) -> bool:
         return any(ref.session in self._missing for ref in block.cites)
@@ -184,6 +186,8 @@ class _Migration:
 
     def _settle(self) -> None:
         for settled in self._plan.settled:
+            if settled.session in self._missing | self._waiting:
+                continue
             for start in range(0, len(settled.turns), _TURNS_AT_ONCE):
                 some = settled.turns[start : start + _TURNS_AT_ONCE]
                 with self._failing_as(settled.session):
@@ -263,6 +267,6 @@ def _name(invocation: Invocation, heading: str, problems: Iterable[Problem]) -> 
         return
     invocation.print(heading)
     for problem in listed[:_NAMED]:
-        invocation.print(one_line(f"  {problem.name}: {problem.reason}"))
+        invocation.print(f"  {one_line(f'{problem.name}: {problem.reason}')}")
     if len(listed) > _NAMED:
         invocation.print(f"  and {len(listed) - _NAMED:,} more (--json lists all)")
