@@ -26,6 +26,7 @@ from turnmark_session_store.export import (
 from turnmark_session_store.identity import DIGEST_BYTES, PreparedTurn, prepare
 from turnmark_session_store.marks import workspace_key, workspace_revision
 from turnmark_session_store.model import TurnIn
+from turnmark_session_store.names import FAMILY, is_family
 from turnmark_session_store.queries import row_of, value_of
 from turnmark_session_store.requests import OpenSession
 from turnmark_session_store.retirement import retire
@@ -72,6 +73,14 @@ class ImportPlan:
     def from_reader(self) -> bool:
         """Whether a reader of transcripts wrote it; what it continues may be here already."""
         return self.header.source == "reader"
+
+    @property
+    def guesses_family(self) -> bool:
+        """Whether a reader says which family its session is of: the store may know it better.
+
+        It follows pointers, and the file that one of them names may be gone by the next reading.
+        """
+        return self.from_reader and is_family(self.header.namespace)
 
 
 def parse_lines(lines: Sequence[str], *, count: Callable[[str], int], mask: bool) -> ImportPlan:
@@ -193,7 +202,7 @@ def check_plan(db: apsw.Connection, plan: ImportPlan) -> None:
     name = plan.header.namespace
     if session is not None and session.namespace is not None:
         known = str(value_of(db, "SELECT name FROM namespace WHERE id = ?", (session.namespace,)))
-        if name is not None and known != name:
+        if name is not None and known != name and not plan.guesses_family:
             raise Conflict(
                 f"session {session.name!r} is here with turns of namespace {known!r}, these lines "
                 f"are of {name!r}; import them under another session's name",
@@ -205,7 +214,7 @@ def check_plan(db: apsw.Connection, plan: ImportPlan) -> None:
             db,
             "SELECT digest, turn.id IN (SELECT turn FROM forgotten_turn) FROM turn"
             " JOIN namespace ON namespace.id = namespace WHERE name = ? AND key = ?",
-            (line.namespace or name or f"family:{plan.header.session}", line.id),
+            (line.namespace or name or f"{FAMILY}{plan.header.session}", line.id),
         )
         if row is not None and not row[1] and row[0] != turn.digest:
             raise Conflict(
@@ -217,7 +226,8 @@ def check_plan(db: apsw.Connection, plan: ImportPlan) -> None:
 def begin_import(tx: Transaction, plan: ImportPlan) -> None:
     """Opens the session that the plan is of, in the namespace that its header names.
 
-    Of a session that is known, memory mode and, unless a reader found a new one, title stay.
+    A family that is only guessed gives way to that of the session that this one was forked from. Of
+    a session that is known, memory mode and, unless a reader found a new one, title stay.
     """
     header = plan.header
     plan.begun_ms = tx.at_ms
@@ -232,6 +242,9 @@ def begin_import(tx: Transaction, plan: ImportPlan) -> None:
             memory=header.memory if known is None else None,
         ),
     )
+    fork = OpenSession(session=header.session, forked_from=header.forked_from)
+    if plan.guesses_family:
+        _point(tx, fork)
     session = get_session(tx.db, header.session)
     plan.created = not tx.row(
         "SELECT 1 FROM branch WHERE session = ? AND state <> 'deleted'", (session.id,)
@@ -239,7 +252,7 @@ def begin_import(tx: Transaction, plan: ImportPlan) -> None:
     if header.namespace is not None and session.namespace is None:
         namespace = intern_namespace(tx, header.namespace)
         tx.execute("UPDATE session SET namespace = ? WHERE id = ?", (namespace, session.id))
-    _point(tx, OpenSession(session=header.session, forked_from=header.forked_from))
+    _point(tx, fork)
     _point(tx, OpenSession(session=header.session, caller=header.caller))
 
 

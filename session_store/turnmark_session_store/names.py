@@ -1,4 +1,4 @@
-"""What the name of a session, an agent or a turn may be."""
+"""What the name of a session, an agent or a turn may be, and that of a family of sessions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,14 @@ from turnmark_events.errors import Refused
 
 _NAME_LIMIT_BYTES: Final = 512
 _UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+
+FAMILY: Final = "family:"
+"""How the namespaces begin in which ids are those of one session and its forks."""
+
+
+def is_family(namespace: str | None) -> bool:
+    """Returns whether a namespace is that of a family of sessions."""
+    return namespace is not None and namespace.startswith(FAMILY)
 
 
 def check_name(name: str, what: str) -> str:

@@ -8,7 +8,7 @@ import apsw
 
 from turnmark_events.errors import Conflict, NotFound, Refused
 from turnmark_session_store.model import CallerRef
-from turnmark_session_store.names import check_name
+from turnmark_session_store.names import FAMILY, check_name
 from turnmark_session_store.queries import row_of
 from turnmark_session_store.requests import ForkPoint, OpenSession
 from turnmark_session_store.transaction import Transaction
@@ -179,7 +179,7 @@ def namespace_of(tx: Transaction, session: SessionRow) -> int:
     """
     if session.namespace is not None:
         return session.namespace
-    namespace = intern_namespace(tx, f"family:{session.name}")
+    namespace = intern_namespace(tx, f"{FAMILY}{session.name}")
     tx.execute("UPDATE session SET namespace = ? WHERE id = ?", (namespace, session.id))
     return namespace
 

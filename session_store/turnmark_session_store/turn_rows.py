@@ -9,6 +9,7 @@ import msgspec
 
 from turnmark_events.errors import Conflict
 from turnmark_session_store.identity import PreparedTurn, hashed_id
+from turnmark_session_store.names import is_family
 from turnmark_session_store.queries import row_of
 from turnmark_session_store.recordable import RECORDABLE_VERSION
 from turnmark_session_store.sessions import SessionRow
@@ -96,7 +97,7 @@ def key_of(
     origin = ""
     if predecessor is None:
         called_by = tx.turn_id(caller) or ""
-        family = "" if name.startswith("family:") else session.name
+        family = "" if is_family(name) else session.name
         origin = f"{called_by}\n{family}"
     elif merged:
         origin = "\n".join(sorted(str(tx.turn_id(parent)) for parent in merged))

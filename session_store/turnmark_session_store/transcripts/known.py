@@ -17,6 +17,7 @@ from turnmark_session_store.fences import cut_fences
 from turnmark_session_store.identity import PreparedTurn, content_digest
 from turnmark_session_store.imports import ImportPlan
 from turnmark_session_store.model import MemoryMode, TurnIn
+from turnmark_session_store.names import FAMILY, is_family
 from turnmark_session_store.recordable import text_of
 from turnmark_session_store.store import SessionStore
 from turnmark_session_store.transcripts.live import Standing
@@ -119,13 +120,14 @@ class Known:
 
     def _namespace_of(self, read: ReadSession) -> str:
         """Returns the namespace of a session's turns, as its import would choose it."""
-        if read.namespace is not None:
+        if read.namespace is not None and not is_family(read.namespace):
             return read.namespace
         origin = read.forked_from.session if read.forked_from is not None else read.session
         for session in (read.session, origin):
             if session in self._namespaces:
                 return self._namespaces.setdefault(read.session, self._namespaces[session])
-        return self._namespaces.setdefault(read.session, f"family:{read.session}")
+        family = read.namespace or f"{FAMILY}{read.session}"
+        return self._namespaces.setdefault(read.session, family)
 
     def _work(
         self, read: ReadSession, standing: Standing, names: dict[str, str], *, rewritten: bool
