@@ -122,6 +122,10 @@ class EntryTree:
         default_factory=dict[str, "tuple[str | None, bool]"]
     )
 
+    def __len__(self) -> int:
+        """Returns how many entries there are, copies within it not counted."""
+        return len(self._nodes)
+
     def add(self, entry: Entry) -> None:
         """Adds the next entry and moves the leaf to it; a copy of one that is there adds none."""
         name = entry.id if entry.id is not None else f"\0{entry.line}"
@@ -231,11 +235,16 @@ def rfc3339(ms: int | None) -> str | None:
     return normal_time((_EPOCH + timedelta(milliseconds=ms)).isoformat())
 
 
+def is_plain_id(name: str) -> bool:
+    """Returns whether an id can stand as it is, in the store and on a terminal."""
+    return _PLAIN_ID.fullmatch(name) is not None
+
+
 def _own_id(entry: Entry) -> str | None:
     """Returns the turn's id that follows from the entry's own; None without one."""
     if entry.id is None or _UUID.fullmatch(entry.id):
         return entry.id
-    plain = entry.id if _PLAIN_ID.fullmatch(entry.id) else _hash(entry.id)
+    plain = entry.id if is_plain_id(entry.id) else _hash(entry.id)
     return plain if entry.written_ms is None else f"{plain}.{entry.written_ms}"
 
 
