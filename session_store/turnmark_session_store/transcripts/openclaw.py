@@ -43,11 +43,16 @@ from turnmark_session_store.transcripts.database_live import finished_sessions
 from turnmark_session_store.transcripts.json_lines import parse_line
 from turnmark_session_store.transcripts.openclaw_database import AGENTS, OpenClawDatabaseReader
 from turnmark_session_store.transcripts.openclaw_entries import read_header
-from turnmark_session_store.transcripts.openclaw_files import FOLDER, facts_of, name_of, read_file
+from turnmark_session_store.transcripts.openclaw_files import (
+    FOLDER,
+    facts_of,
+    families_of,
+    name_of,
+    read_file,
+)
 from turnmark_session_store.transcripts.openclaw_sessions import AGENT, SessionWriter
-from turnmark_session_store.transcripts.openclaw_set import Family, Transcript
+from turnmark_session_store.transcripts.openclaw_set import Transcript
 from turnmark_session_store.transcripts.openclaw_tables import is_own
-from turnmark_session_store.transcripts.openclaw_windows import Windows
 from turnmark_session_store.transcripts.reader import ReadSession
 
 # What the program writes into its transcripts and pi, whose grammar it is, does not.
@@ -101,22 +106,14 @@ class OpenClawReader:
         yield from self._of_files(files, seen)
 
     def _of_files(self, paths: Sequence[Path], seen: set[str]) -> Iterator[ReadSession]:
-        transcripts: dict[str, Transcript] = {}
-        for path, facts in facts_of(paths).items():
-            found = read_file(path, facts)
-            known = transcripts.get(facts.session)
-            # One that was moved away at a reset, and one in its place: the longer has it all.
-            if known is None or len(found.entries) > len(known.entries):
-                transcripts[facts.session] = found
-        windows = Windows(one.facts for one in transcripts.values())
-        families: dict[str, list[Transcript]] = {}
-        for name, transcript in transcripts.items():
-            header = transcript.header
-            cwd = header.cwd if header is not None else None
-            if windows.sessions[name] not in seen and not is_within(cwd, self._skip_directories):
-                families.setdefault(windows.families[name], []).append(transcript)
-        for members in families.values():
-            yield from SessionWriter(Family(windows, members)).sessions()
+        read = (read_file(path, facts) for path, facts in facts_of(paths).items())
+        own = [one for one in read if not self._is_passed_over(one, seen)]
+        for family in families_of(own):
+            yield from SessionWriter(family).sessions()
+
+    def _is_passed_over(self, transcript: Transcript, seen: set[str]) -> bool:
+        cwd = transcript.header.cwd if transcript.header is not None else None
+        return transcript.facts.session in seen or is_within(cwd, self._skip_directories)
 
 
 def _is_database(path: Path) -> bool:

@@ -10,7 +10,8 @@ of a conversation that was reset is read like any other; one that was deleted is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -18,8 +19,8 @@ import msgspec
 
 from turnmark_session_store.transcripts.fields import mapping_at, string_at
 from turnmark_session_store.transcripts.json_lines import parse_line, read_json_lines
-from turnmark_session_store.transcripts.openclaw_set import Transcript
-from turnmark_session_store.transcripts.openclaw_windows import Facts
+from turnmark_session_store.transcripts.openclaw_set import Family, Transcript
+from turnmark_session_store.transcripts.openclaw_windows import Facts, Windows
 
 INDEX = "sessions.json"
 FOLDER = "sessions"
@@ -47,17 +48,24 @@ def facts_of(paths: Iterable[Path]) -> dict[Path, Facts]:
             continue
         if path.parent not in indexes:
             indexes[path.parent] = read_index(path.parent / INDEX)
-        found[path] = indexes[path.parent].get(name, Facts(session=name))
+        found[path] = indexes[path.parent].get(name, Facts(session=name, is_lasting=False))
     return found
 
 
-def read_index(path: Path) -> dict[str, Facts]:
+def read_index(path: Path) -> Mapping[str, Facts]:
     """Returns what an index says of the transcripts that it names; nothing if it can't be read."""
     try:
-        with path.open("rb") as file:
-            index = parse_line(file.read(_INDEX_LIMIT_BYTES))
+        found = path.stat()
+        return _index_at(path, found.st_mtime_ns, found.st_size)
     except OSError:
         return {}
+
+
+@lru_cache(maxsize=32)  # asked for at each line that is written, and changed as often by others
+def _index_at(path: Path, mtime_ns: int, size: int) -> Mapping[str, Facts]:
+    del mtime_ns, size
+    with path.open("rb") as file:
+        index = parse_line(file.read(_INDEX_LIMIT_BYTES))
     if not isinstance(index, dict):
         return {}
     rows = ((key, mapping_at(index, key)) for key in index)
@@ -76,8 +84,26 @@ def _facts(key: str, row: Mapping[str, Any]) -> Facts | None:
         spawned_by=string_at(row, "spawnedBy"),
         title=string_at(row, "label") or string_at(row, "displayName"),
         channel=string_at(row, "channel") or string_at(row, "lastChannel"),
-        external=string_at(row, "hookExternalContentSource"),
+        is_lasting=False,
     )
+
+
+def families_of(transcripts: Iterable[Transcript]) -> Iterator[Family]:
+    """Yields the families of a set of files, resolved.
+
+    Of a file that was moved away at a reset and one in its place, the longer has it all.
+    """
+    longest: dict[str, Transcript] = {}
+    for one in transcripts:
+        known = longest.get(one.facts.session)
+        if known is None or len(one.entries) > len(known.entries):
+            longest[one.facts.session] = one
+    windows = Windows(one.facts for one in longest.values())
+    members: dict[str, list[Transcript]] = {}
+    for name, transcript in longest.items():
+        members.setdefault(windows.families[name], []).append(transcript)
+    for family in members.values():
+        yield Family(windows, family)
 
 
 def read_file(path: Path, facts: Facts) -> Transcript:

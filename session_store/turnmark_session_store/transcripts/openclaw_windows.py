@@ -22,9 +22,9 @@ _CONTINUING = ("rewind", "switch", "compaction", "recovery")
 _REWIND = "rewind"
 # Parts of a conversation's key: `agent:<agent>:subagent:<id>`, `agent:<agent>:cron:<job>`.
 _AGENT_PARTS = ("subagent",)
+_SCHEDULED_PARTS = ("cron", "hook", "heartbeat")
 # Behind every name in an order.
 _LAST_NAME = "\U0010ffff"
-_SCHEDULED_PARTS = ("cron", "hook", "heartbeat")
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,8 +33,9 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     `conversation` is the key of the conversation, `origin` the transcript that this one is a fork
     of, `spawned_by` the key of the conversation that began this one for a sub-agent. `external`
     names where third parties write from. `withdrawn` says that the user took it out of memory.
-    `touched_ms` is when an entry was added last,
-    `speaker` the name of the one person on the other side of a direct chat.
+    `is_lasting` says that all of it is known for as long as the transcript is: an index of files
+    names only the transcripts in which conversations are now. `touched_ms` is when an entry was
+    added last, `speaker` the name of the one person on the other side of a direct chat.
     """
 
     session: str
@@ -51,6 +52,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     created_via: str | None = None
     speaker: str | None = None
     withdrawn: bool = False
+    is_lasting: bool = True
 
     @property
     def continued(self) -> str | None:
@@ -69,8 +71,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_told(self) -> bool:
-        """Whether what stands there with the role of the user is no person's unless it says so."""
-        return (
+        """Whether what stands there with the role of the user is no person's unless it says so.
+
+        What is not lasting doesn't count: a turn is of one kind, whenever it is read.
+        """
+        return self.is_lasting and (
             self.is_agent
             or self.external is not None
             or self.created_via == "cron"

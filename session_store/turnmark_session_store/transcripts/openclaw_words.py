@@ -27,6 +27,7 @@ _HARNESS_STARTS = (
     "[Subagent Task]",
     "[Inter-session message]",
     "[cron:",
+    "SECURITY NOTICE: The following content is from an EXTERNAL",
     "Read HEARTBEAT.md if it exists",
     "A new session was started via /new or /reset",
     "An async command you ran earlier has completed",
