@@ -3,16 +3,18 @@
 Rows are in the order in which they were written, and each turn stands behind the last one before it
 that still holds. The same turn may stand in many rows: a compaction writes the end of the talk
 again, a branch copies its origin's, and what was said is told by its role, its words and its time.
-Some copies got a new time: behind a summary, and at the start of a branch, rows that repeat what
-was said before, in its order, are copies as well.
+Some copies got a new time: rows that were written at once with a summary, or with a branch, and
+repeat the end of what the model was shown before, are copies as well.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, Literal
 
 from turnmark_session_store.model import CallerRef
@@ -23,8 +25,8 @@ from turnmark_session_store.transcripts.ordering import in_order
 Relation = Literal["goes on", "branch", "agent", "linked", "none"]
 """What a session is to the one that its pointer names."""
 
-# Copies that are not told by their time are at least so many rows in a row, or the very last ones.
-_COPIED_ROWS = 2
+# Copies are written at once with what they follow; nobody reads and answers in so short a time.
+_AT_ONCE_SECONDS = 5.0
 # A task is told from other strings among a tool's arguments by its length.
 _TASK_CHARS = 8
 _ID_BYTES = 16
@@ -49,11 +51,19 @@ def relation_to(session: HermesSession, origin: HermesSession) -> Relation:
 
 @dataclass(frozen=True)
 class Said:
-    """One row with words. `opens` says that copies may begin here."""
+    """One row with words. `opens` says that copies may begin here, written not long after `at`."""
 
     row: HermesRow
     words: Words
     opens: bool
+    at: float | None
+
+    @property
+    def is_at_once(self) -> bool:
+        """Whether it can be a copy by when it was written."""
+        if self.at is None or self.row.at is None:
+            return True
+        return self.row.at <= self.at + _AT_ONCE_SECONDS
 
     @property
     def sign(self) -> tuple[str, str]:
@@ -77,18 +87,26 @@ class GraphTurn:
 
 @dataclass
 class Talk:
-    """One session, resolved. `line` are its turns in order, with copies, `end` where it is.
+    """One session, resolved: its rows with words and their turns, and the turn where it `end`s.
 
-    `stands` tells of each whether its last row says that it holds.
+    `stands` tells of each turn whether its last row says that it holds.
     """
 
     session: HermesSession
     family: str
+    said: list[Said] = field(default_factory=list[Said])
     line: list[str] = field(default_factory=list[str])
     stands: dict[str, bool] = field(default_factory=dict[str, bool])
     end: str | None = None
     caller: CallerRef | None = None
-    places: dict[int, str | None] = field(default_factory=dict[int, "str | None"])
+
+    def shown_at(self, limit: float) -> list[str]:
+        """Returns the turns of its rows up to a number, without those taken back."""
+        return [
+            key
+            for one, key in zip(self.said, self.line, strict=True)
+            if one.row.number <= limit and self.stands[key]
+        ]
 
 
 class HermesGraph:
@@ -136,32 +154,72 @@ class HermesGraph:
         talk = Talk(session, before.family if before is not None and is_kin else session.id)
         self.talks[session.id] = talk
         self.turns.setdefault(talk.family, {})
-        said = _said_in(self._rows[session.id], session, copies=relation == "branch")
-        shown = before.line if before is not None and is_kin else []
-        talk.line = self._identified(talk, said, shown)
-        for one, key in zip(said, talk.line, strict=True):
+        talk.said = _said_in(self._rows[session.id], session, copies=relation == "branch")
+        shown = self._shown(talk, before, relation) if before is not None and is_kin else []
+        talk.line = self._identified(talk, shown)
+        for one, key in zip(talk.said, talk.line, strict=True):
             talk.stands[key] = not one.row.is_taken_back
         if before is not None and relation == "agent":
-            talk.caller = self._caller(before, said)
-        at = self._start(talk, before) if before is not None and is_kin else None
-        self._chain(talk, said, at if relation in ("goes on", "branch") else None)
+            talk.caller = self._caller(before, talk)
+        at = shown[-1] if shown and self._follows(talk, relation) else None
+        self._chain(talk, self._held_here(talk, before, at) if before is not None else None)
 
-    def _identified(self, talk: Talk, said: Sequence[Said], shown: Sequence[str]) -> list[str]:
+    def _follows(self, talk: Talk, relation: Relation) -> bool:
+        """Returns whether a session goes on from its origin without a copy that says where.
+
+        A branch from an origin that showed nothing begins with a row of its own.
+        """
+        rows = self._rows[talk.session.id]
+        if relation == "branch" and talk.session.branched_at is None:
+            return bool(rows) and is_summary(rows[0])
+        return relation in ("goes on", "branch") and bool(talk.said)
+
+    def _shown(self, talk: Talk, before: Talk, relation: Relation) -> list[str]:
+        """Returns what the model was shown of the origin when a session began, in order.
+
+        Rows tell by their numbers which were there by then; where a repair wrote them again since,
+        all count for a session that goes on.
+        """
+        limit = talk.session.branched_at
+        if limit is not None:
+            own = (
+                key
+                for one, key in zip(before.said, before.line, strict=True)
+                if one.row.number == limit
+            )
+            return [*before.shown_at(limit - 1), *own]
+        numbers = (row.number for row in self._rows[talk.session.id])
+        there = before.shown_at(min(numbers, default=0) - 1)
+        if there or relation != "goes on":
+            return there
+        return before.shown_at(math.inf) or ([before.end] if before.end is not None else [])
+
+    def _held_here(self, talk: Talk, before: Talk, at: str | None) -> str | None:
+        """Returns `at`; what was taken back in its origin holds here, if this goes on from it."""
+        turns, turn = self.turns[talk.family], at
+        while turn is not None and not before.stands.get(turn, True):
+            talk.stands[turn] = True
+            turn = turns[turn].predecessor
+        return at
+
+    def _identified(self, talk: Talk, shown: Sequence[str]) -> list[str]:
         """Returns the id of each row's turn: a known one for a copy."""
-        known = self.turns[talk.family]
-        signs = {key: turn.said.sign for key, turn in known.items()}
-        line = list(shown)
+        signs = {key: turn.said.sign for key, turn in self.turns[talk.family].items()}
+        holding = list(shown)
+        found: list[str] = []
         copied: Sequence[str] = ()
         start = 0
-        for index, one in enumerate(said):
+        for index, one in enumerate(talk.said):
             if one.opens:
-                copied = _repeated([late.sign for late in said[index:]], line, signs)
-                start = index
+                late = takewhile(lambda said: said.is_at_once, talk.said[index:])
+                copied, start = _repeated([said.sign for said in late], holding, signs), index
             copy = copied[index - start] if index - start < len(copied) else None
             key = self._key(one, signs, copy)
             signs.setdefault(key, one.sign)
-            line.append(key)
-        return line[len(shown) :]
+            found.append(key)
+            if not one.row.is_taken_back:
+                holding.append(key)
+        return found
 
     @staticmethod
     def _key(one: Said, signs: Mapping[str, tuple[str, str]], copy: str | None) -> str:
@@ -171,23 +229,11 @@ class HermesGraph:
             return key if key in signs or copy is None else copy
         return copy or one.id_at(f"#{sum(sign == one.sign for sign in signs.values())}")
 
-    def _start(self, talk: Talk, before: Talk) -> str | None:
-        """Returns the turn behind which a session goes on, unless copies say otherwise."""
-        at = talk.session.branched_at
-        if at is None or at not in before.places:
-            return before.end
-        found = before.places[at]
-        turns, turn = self.turns[talk.family], found
-        while turn is not None and not before.stands.get(turn, True):
-            talk.stands[turn] = True  # taken back there, and gone on from here
-            turn = turns[turn].predecessor
-        return found
-
-    def _chain(self, talk: Talk, said: Sequence[Said], at: str | None) -> None:
+    def _chain(self, talk: Talk, at: str | None) -> None:
         """Hangs each turn from the last one before it that holds."""
         turns = self.turns[talk.family]
         late: str | None = None
-        for one, key in zip(said, talk.line, strict=True):
+        for one, key in zip(talk.said, talk.line, strict=True):
             if key not in turns:
                 above = at if talk.stands[key] or late is None else late
                 turns[key] = GraphTurn(one, talk.session.id, above)
@@ -195,29 +241,30 @@ class HermesGraph:
                 at, late = key, None
             elif turns[key].session == talk.session.id:
                 late = key
-            talk.places[one.row.number] = key if talk.stands[key] else late
         talk.end = at
 
-    def _caller(self, before: Talk, said: Sequence[Said]) -> CallerRef | None:
+    def _caller(self, before: Talk, talk: Talk) -> CallerRef | None:
         """Returns the turn whose call of a tool names the task of a sub-agent."""
-        task = next((one.words.text for one in said if one.words.role == "user"), None)
+        task = next((one.words.text for one in talk.said if one.words.role == "user"), None)
         if task is None:
             return None
+        keys = {one.row.number: key for one, key in zip(before.said, before.line, strict=True)}
+        rows: Sequence[HermesRow] = self._rows[before.session.id]
         at: str | None = None
-        found: str | None = None
-        for row in self._rows[before.session.id]:
-            at = before.places.get(row.number, at)
+        for row in rows:
+            at = keys[row.number] if row.number in keys else at
             if any(_names(arguments, task) for arguments in row.calls):
-                found = at
-        return CallerRef(session=before.session.id, turn=found) if found is not None else None
+                return CallerRef(session=before.session.id, turn=at) if at is not None else None
+        return None
 
 
 def _said_in(rows: Iterable[HermesRow], session: HermesSession, *, copies: bool) -> list[Said]:
     """Returns the rows with words. Only the program answers to what only the program asked."""
     said: list[Said] = []
-    opens, is_review = copies, False
+    opens, is_review, at = copies, False, session.started_at
     for row in rows:
-        opens = opens or is_summary(row)
+        if is_summary(row):
+            opens, at = True, row.at
         words = words_of(row)
         if words is None:
             continue
@@ -225,28 +272,20 @@ def _said_in(rows: Iterable[HermesRow], session: HermesSession, *, copies: bool)
         told = session.is_agent and words.role == "user"
         if (is_review or told or session.is_scheduled) and words.kind == "turn":
             words = Words(role=words.role, kind="runtime", text=words.text)
-        said.append(Said(row, words, opens))
+        said.append(Said(row, words, opens, at))
         opens = False
     return said
 
 
 def _repeated(
-    late: Sequence[tuple[str, str]], line: Sequence[str], signs: Mapping[str, tuple[str, str]]
+    late: Sequence[tuple[str, str]], shown: Sequence[str], signs: Mapping[str, tuple[str, str]]
 ) -> Sequence[str]:
-    """Returns the turns of `line` that rows repeat in its order, the longest such stretch."""
-    best: Sequence[str] = ()
-    for start in range(len(line) - 1, -1, -1):
-        length = 0
-        while (
-            length < len(late)
-            and start + length < len(line)
-            and signs[line[start + length]] == late[length]
-        ):
-            length += 1
-        is_end = start + length == len(line)
-        if length > len(best) and (is_end or length >= _COPIED_ROWS):
-            best = line[start : start + length]
-    return best
+    """Returns the end of what was shown that rows repeat from the first on, the longest one."""
+    for length in range(min(len(late), len(shown)), 0, -1):
+        end = shown[-length:]
+        if all(signs[key] == sign for key, sign in zip(end, late, strict=False)):
+            return end
+    return ()
 
 
 def _names(arguments: str, task: str) -> bool:
@@ -259,9 +298,9 @@ def _names(arguments: str, task: str) -> bool:
 
 
 def _strings(value: Any) -> Iterable[str]:
-    stack = [value]
+    stack: list[Any] = [value]
     while stack:
-        one = stack.pop()
+        one: Any = stack.pop()
         if isinstance(one, str):
             yield one
         elif isinstance(one, dict):

@@ -1,0 +1,240 @@
+"""Tests of `session_store/transcripts/hermes_live.py`: what is followed is what an import gives."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from session_store.stage import Stage
+from session_store.transcripts.hermes_store import HermesPlay, HermesStore
+from session_store.transcripts.tailing import Dag, dag_of, differences, import_files, imported
+from turnmark_session_store.model import MemoryMode
+from turnmark_session_store.transcripts.database_tail import DatabaseTail
+from turnmark_session_store.transcripts.hermes import HermesReader
+from turnmark_session_store.transcripts.hermes_live import HermesLiveReader
+
+S = "20260921_101500_a1b2c3"
+B = "20260921_105000_b7b7b7"
+HERMES = HermesReader()
+# More with `SEEDS=400 pytest -k comes_to`.
+SEEDS = int(os.environ.get("SEEDS", "12"))
+
+
+def tail_of(stage: Stage, root: Path, **more: Any) -> DatabaseTail:
+    """A tail below a home of Hermes that knows nothing but the checkpoints."""
+    return DatabaseTail(stage.store, HermesLiveReader(), root, rest_per_work=0.0, **more)
+
+
+def said(dag: Dag) -> list[str]:
+    """What the live turns say, in the order in which they were appended."""
+    return [turn[3].decode() for turn in dag["turns"].values()]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A home of Hermes."""
+    return tmp_path / "hermes"
+
+
+@pytest.fixture
+def hermes(root: Path) -> Iterator[HermesStore]:
+    """Its program, at work."""
+    made = HermesStore(root / "state.db")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+async def tail(stage: Stage, root: Path) -> DatabaseTail:
+    """A tail on that home."""
+    return tail_of(stage, root)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("seed", range(SEEDS))
+async def test_comes_to_what_an_import_of_the_finished_database_gives(
+    root: Path, place: Path, seed: int
+) -> None:
+    """Looked at any time, begun anew any time: the same turns, edges, tips and heads."""
+    chance = random.Random(seed)
+    hermes = HermesStore(root / "state.db")
+    play = HermesPlay(hermes, chance)
+    async with Stage(place / "a.db") as stage:
+        tail = tail_of(stage, root)
+        for _ in range(chance.randint(1, 40)):
+            play.step()
+            if chance.random() < 0.4:
+                tail.changed([root / "state.db-wal"])
+                await tail.deal_with_all()
+            if chance.random() < 0.05:
+                tail = tail_of(stage, root)
+        tail.changed([root / "state.db-wal"])
+        await tail.deal_with_all()
+        hermes.close()
+        whole = await imported(place / "i.db", [root / "state.db"], HERMES)
+        assert differences(await dag_of(stage), whole) == []
+        assert tail.status().last_error is None
+
+
+@pytest.mark.anyio
+async def test_a_second_import_and_a_tail_behind_it_add_nothing(
+    stage: Stage, root: Path, hermes: HermesStore
+) -> None:
+    """The same history, read three ways, is there once."""
+    play = HermesPlay(hermes, random.Random(7))
+    for _ in range(30):
+        play.step()
+    await import_files(stage, [root / "state.db"], HERMES)
+    once = await dag_of(stage)
+    await import_files(stage, [root / "state.db"], HERMES)
+    await tail_of(stage, root).deal_with_all()
+    assert await dag_of(stage) == once
+
+
+@pytest.mark.anyio
+async def test_a_rewinding_while_it_is_followed_takes_back(
+    stage: Stage, hermes: HermesStore, tail: DatabaseTail
+) -> None:
+    """What was rewound leaves; what is said instead hangs from what still holds."""
+    hermes.begin(S)
+    hermes.exchange(S, "I live in Bergen.")
+    await tail.deal_with_all()
+    row = hermes.say(S, "I prefer tabs.")
+    tail.changed([hermes.path])
+    await tail.deal_with_all()
+    assert said(await dag_of(stage))[-1] == "I prefer tabs."
+    hermes.rewind(S, row)
+    hermes.say(S, "I prefer two spaces.")
+    tail.changed([hermes.path])
+    await tail.deal_with_all()
+    dag = await dag_of(stage)
+    assert said(dag) == ["I live in Bergen.", "You said: I live in Bergen.", "I prefer two spaces."]
+    assert len(dag["tips"]) == 1
+
+
+@pytest.mark.anyio
+async def test_an_undone_rewinding_restores_nothing(
+    stage: Stage, hermes: HermesStore, tail: DatabaseTail
+) -> None:
+    """Only a client restores: no reading does, and what follows is followed all the same."""
+    hermes.begin(S)
+    hermes.exchange(S, "one")
+    row = hermes.say(S, "two")
+    hermes.rewind(S, row)
+    await tail.deal_with_all()
+    hermes.restore(S, row)
+    hermes.say(S, "three")
+    tail.changed([hermes.path])
+    await tail.deal_with_all()
+    assert said(await dag_of(stage)) == ["one", "You said: one", "three"]
+    assert tail.status().last_error is None
+
+
+@pytest.mark.anyio
+async def test_a_rewinding_of_what_a_branch_goes_on_from_takes_nothing_from_it(
+    stage: Stage, hermes: HermesStore, tail: DatabaseTail
+) -> None:
+    """A turn that a live branch of another session reaches is not taken back."""
+    hermes.begin(S)
+    hermes.exchange(S, "one")
+    row = hermes.say(S, "two")
+    hermes.branch(S, B)
+    hermes.exchange(B, "three")
+    await tail.deal_with_all()
+    before = said(await dag_of(stage))
+    hermes.rewind(S, row)
+    tail.changed([hermes.path])
+    await tail.deal_with_all()
+    assert said(await dag_of(stage)) == before
+
+
+@pytest.mark.anyio
+async def test_what_is_deleted_at_the_source_stays(
+    stage: Stage, hermes: HermesStore, tail: DatabaseTail
+) -> None:
+    """A session that is pruned, or a row that is deleted, is not forgotten."""
+    hermes.begin(S)
+    hermes.exchange(S, "one")
+    hermes.branch(S, B)
+    hermes.exchange(B, "two")
+    await tail.deal_with_all()
+    before = await dag_of(stage)
+    hermes.run("DELETE FROM messages WHERE session_id = ?", S)
+    hermes.run("DELETE FROM sessions WHERE id = ?", S)
+    tail.changed([hermes.path])
+    await tail.deal_with_all()
+    tail = tail_of(stage, hermes.path.parent)
+    await tail.deal_with_all()
+    after = await dag_of(stage)
+    assert after["turns"] == before["turns"]
+    assert tail.status().last_error is None
+
+
+@pytest.mark.anyio
+async def test_a_sub_agent_waits_for_the_call_that_made_it(
+    stage: Stage, hermes: HermesStore, tail: DatabaseTail
+) -> None:
+    """Its task is nobody's words, and hangs from the turn that asked for it."""
+    hermes.begin(S)
+    hermes.say(S, "Find me a ferry.")
+    hermes.begin(
+        B, S, source="subagent", model_config={"_delegate_from": S}, started_at=time.time()
+    )
+    hermes.exchange(B, "Research ferry times. Report back.")
+    await tail.deal_with_all()
+    assert said(await dag_of(stage)) == ["Find me a ferry."]
+    assert tail.status().held == 2
+    hermes.call(S, goal="Research ferry times.")
+    tail.changed([hermes.path])
+    await tail.deal_with_all()
+    dag = await dag_of(stage)
+    [task] = [turn for turn in dag["turns"].values() if turn[2] == "runtime"]
+    predecessor, role, _, text, recordable, _, caller = task
+    assert (predecessor, role, recordable) == (None, "user", 0)
+    assert text == b"Research ferry times. Report back."
+    assert caller == next(iter(dag["turns"]))
+    assert tail.status().held == 0
+
+
+@pytest.mark.anyio
+async def test_a_branch_of_a_private_project_is_as_private(
+    stage: Stage, root: Path, hermes: HermesStore
+) -> None:
+    """A branch has no directory of its own: the rule about its origin's holds for the copy."""
+
+    def memory_for(project: str | None, session: str) -> MemoryMode:
+        del session
+        return "off" if project == "/home/me/secret" else "on"
+
+    hermes.begin(S, cwd="/home/me/secret")
+    hermes.exchange(S, "秘密")
+    hermes.branch(S, B)
+    hermes.exchange(B, "more of it")
+    hermes.begin("open", cwd="/home/me/open")
+    hermes.exchange("open", "hello")
+    await tail_of(stage, root, memory_for=memory_for).deal_with_all()
+    assert said(await dag_of(stage)) == ["hello", "You said: hello"]
+
+
+@pytest.mark.anyio
+async def test_profiles_are_followed_each_in_its_own_database(
+    stage: Stage, root: Path, hermes: HermesStore, tail: DatabaseTail
+) -> None:
+    """Also one that comes while the others are followed."""
+    hermes.begin(S)
+    hermes.exchange(S, "one")
+    await tail.deal_with_all()
+    work = HermesStore(root / "profiles" / "work" / "state.db")
+    work.begin(B)
+    work.exchange(B, "two")
+    tail.changed([root / "profiles"])
+    await tail.deal_with_all()
+    work.close()
+    assert said(await dag_of(stage)) == ["one", "You said: one", "two", "You said: two"]
+    assert tail.status().files == 2
