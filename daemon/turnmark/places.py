@@ -73,6 +73,28 @@ def codex_dir(configured: str, *, environ: Environment | None = None) -> Path | 
     return _agent_dir(configured, env, _given(env, "CODEX_HOME", ".codex"))
 
 
+def opencode_place(configured: str, *, environ: Environment | None = None) -> Path | None:
+    """Returns opencode's directory, or its database where a variable names another one.
+
+    None where its transcripts are off.
+    """
+    env = os.environ if environ is None else environ
+    own = _given(env, "XDG_DATA_HOME", ".local/share") / "opencode"
+    named = env.get("OPENCODE_DB", "")
+    return _agent_dir(configured, env, own if named in {"", ":memory:"} else own / named)
+
+
+def openclaw_dir(configured: str, *, environ: Environment | None = None) -> Path | None:
+    """Returns OpenClaw's state directory, None where its transcripts are off.
+
+    Under one of the program's earlier names where that is there and the directory of today is not.
+    """
+    env = os.environ if environ is None else environ
+    homes = [home_dir(env) / name for name in (".openclaw", ".clawdbot", ".moltbot", ".moldbot")]
+    usual = next((one for one in homes if one.is_dir()), homes[0])
+    return _agent_dir(configured, env, _given(env, "OPENCLAW_STATE_DIR", usual.name))
+
+
 def writer_dirs(state: Path) -> tuple[Path, ...]:
     """Returns where writers that are agents themselves work; their sessions are never read in.
 

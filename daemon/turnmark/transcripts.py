@@ -24,6 +24,9 @@ from turnmark_session_store.transcripts.codex_live import CodexLiveReader
 from turnmark_session_store.transcripts.database_live import DatabaseReader
 from turnmark_session_store.transcripts.database_tail import DatabaseTail
 from turnmark_session_store.transcripts.live import LiveReader
+from turnmark_session_store.transcripts.openclaw_database import OpenClawDatabaseReader
+from turnmark_session_store.transcripts.openclaw_live import OpenClawLiveReader
+from turnmark_session_store.transcripts.opencode_live import OpencodeDatabases
 from turnmark_session_store.transcripts.tail import TranscriptTail
 from turnmark_session_store.transcripts.tail_loop import Placed, Tail, TailStatus
 
@@ -46,8 +49,12 @@ class Transcripts:
     """Follows the agents that the configuration names: `watch_with` a watcher, then `run`."""
 
     def __init__(self, settings: Settings, store: SessionStore, memory: Memory) -> None:
-        files: Iterable[LiveReader] = (ClaudeCodeLiveReader(), CodexLiveReader())
-        databases: Iterable[DatabaseReader] = ()
+        files: Iterable[LiveReader] = (
+            ClaudeCodeLiveReader(),
+            CodexLiveReader(),
+            OpenClawLiveReader(),
+        )
+        databases: Iterable[DatabaseReader] = (OpenClawDatabaseReader(), OpencodeDatabases())
         followed = settings.transcripts
         agents = dict.fromkeys([*(one.agent for one in files), *(one.agent for one in databases)])
         self._off = [agent for agent in agents if agent not in followed]

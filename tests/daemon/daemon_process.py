@@ -50,6 +50,8 @@ class DaemonPlace:
         self.log_file = root / "log"
         self.agents = root / "claude"
         self.codex = root / "codex"
+        self.openclaw = root / "openclaw"
+        self.opencode = root / "opencode" / "opencode.db"
         self.config = root / "config.toml"
         self.configure(idle_minutes=idle_minutes, more=config)
         self.process: subprocess.Popen[bytes] | None = None
@@ -84,7 +86,12 @@ class DaemonPlace:
         """Starts the daemon and returns at once."""
         assert self.process is None, "a daemon runs here already"
         # The files of agents that this machine's user talks to are no business of a test.
-        agents = {"CLAUDE_CONFIG_DIR": str(self.agents), "CODEX_HOME": str(self.codex)}
+        agents = {
+            "CLAUDE_CONFIG_DIR": str(self.agents),
+            "CODEX_HOME": str(self.codex),
+            "OPENCLAW_STATE_DIR": str(self.openclaw),
+            "OPENCODE_DB": str(self.opencode),
+        }
         given = {**os.environ, **agents, **(environ or {})}
         given.pop("TURNMARK_FAILPOINT", None)
         if failpoint is not None:

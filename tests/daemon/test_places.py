@@ -13,6 +13,8 @@ from turnmark.places import (
     codex_dir,
     config_path,
     home_dir,
+    openclaw_dir,
+    opencode_place,
     socket_path,
     state_dir,
     workspace_dir,
@@ -101,9 +103,27 @@ def test_agents_say_where_their_files_are() -> None:
     named = {**home, "CODEX_HOME": "/srv/codex", "CLAUDE_CONFIG_DIR": "elsewhere"}
     assert codex_dir("auto", environ=named) == Path("/srv/codex")
     assert claude_code_dir("auto", environ=named) == Path("/home/me/.claude/projects")
-    for find in (claude_code_dir, codex_dir):
+    assert opencode_place("auto", environ=home) == Path("/home/me/.local/share/opencode")
+    elsewhere = {**home, "XDG_DATA_HOME": "/srv", "OPENCODE_DB": ":memory:"}
+    assert opencode_place("auto", environ=elsewhere) == Path("/srv/opencode")
+    beside = {**elsewhere, "OPENCODE_DB": "mine.db"}
+    assert opencode_place("auto", environ=beside) == Path("/srv/opencode/mine.db")
+    alone = {**elsewhere, "OPENCODE_DB": "/tmp/mine.db"}
+    assert opencode_place("auto", environ=alone) == Path("/tmp/mine.db")
+    assert openclaw_dir("auto", environ=home) == Path("/home/me/.openclaw")
+    assert openclaw_dir("auto", environ={**home, "OPENCLAW_STATE_DIR": "/s"}) == Path("/s")
+    for find in (claude_code_dir, codex_dir, openclaw_dir, opencode_place):
         assert find("off", environ=named) is None
         assert find("~/x", environ=named) == Path("/home/me/x")
+
+
+def test_openclaw_is_found_under_its_earlier_names(tmp_path: Path) -> None:
+    """Where the directory of today is not there."""
+    home = {"HOME": str(tmp_path)}
+    (tmp_path / ".moltbot").mkdir()
+    assert openclaw_dir("auto", environ=home) == tmp_path / ".moltbot"
+    (tmp_path / ".openclaw").mkdir()
+    assert openclaw_dir("auto", environ=home) == tmp_path / ".openclaw"
 
 
 def test_a_user_without_a_home_has_the_root(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,9 +20,11 @@ from session_store.transcripts.claude_records import SESSION, answer, hook, user
 from session_store.transcripts.codex_rollouts import THREAD, item, meta, rollout_name, uuid7
 from session_store.transcripts.codex_rollouts import lines as rollout_lines
 from session_store.transcripts.live_sessions import Recording, torn
+from session_store.transcripts.openclaw_gateway import Gateway
 from session_store.transcripts.tailing import Dag, append, dag_in, differences
 from turnmark_events.types import TipMoved
 from turnmark_session_store.database import open_reader
+from turnmark_session_store.transcripts.openclaw_tables import NAME
 
 SECONDS = 60
 CODEX_PROMPTS = (uuid7(1, 7), uuid7(2, 8))
@@ -266,6 +268,26 @@ async def test_what_codex_writes_is_followed_archived_and_recalled(place: Daemon
     assert "Bergen" in turnmark(place, "recall", "where do I live?")
     assert "2 turns, 0 new" in turnmark(place, "import", place.codex, "--no-flush")
     assert f"following 1 file in {place.codex}" in turnmark(place, "status")
+    place.stop()
+
+
+@pytest.mark.anyio
+async def test_what_openclaw_writes_is_followed_and_recalled(place: DaemonPlace) -> None:
+    """From a row in its database to the answer of a recall; imported as well, it is there once."""
+    gateway = Gateway(place.openclaw / "agents" / "main" / "agent" / NAME)
+    session = gateway.begin()
+    place.start()
+    async with place.connect() as client, client.subscribe(types=["TipMoved"]) as events:
+        said = gateway.user("I moved from Oslo to Bergen in May.")
+        with anyio.fail_after(SECONDS):
+            event = await anext(events)
+            assert isinstance(event, TipMoved)
+            assert (event.session, event.new) == (session, said)
+    turnmark(place, "flush")
+    assert "Bergen" in turnmark(place, "recall", "where do I live?")
+    assert "1 turn, 0 new" in turnmark(place, "import", place.openclaw, "--no-flush")
+    assert f"following 1 file in {place.openclaw}" in turnmark(place, "status")
+    gateway.close()
     place.stop()
 
 

@@ -81,6 +81,8 @@ def _transcripts(config: Config, environ: Mapping[str, str]) -> dict[str, Path]:
     found = {
         "claude-code": places.claude_code_dir(config.transcripts.claude_code, environ=environ),
         "codex": places.codex_dir(config.transcripts.codex, environ=environ),
+        "openclaw": places.openclaw_dir(config.transcripts.openclaw, environ=environ),
+        "opencode": places.opencode_place(config.transcripts.opencode, environ=environ),
     }
     return {agent: place for agent, place in found.items() if place is not None}
 
