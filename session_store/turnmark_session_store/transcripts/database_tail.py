@@ -62,6 +62,11 @@ class _Key(NamedTuple):
     path: Path
     name: str
 
+    @property
+    def label(self) -> str:
+        """How it is named where it can't be read."""
+        return f"{self.name} in {self.path}"
+
 
 class _Source:
     """One database, as it was at the last look.
@@ -198,6 +203,8 @@ class DatabaseTail(Tail):
                 del waiting[key]
         for key in [key for key in self._talks if key.path == path]:
             del self._talks[key]
+            self._errors.pop(key.label, None)
+        self._errors.pop(str(path), None)
 
     def _next_source(self) -> _Source | None:
         now = time.time()
@@ -286,14 +293,15 @@ class DatabaseTail(Tail):
         talk.due = None
         if source is None or conversation is None:
             del self._talks[key]  # gone at the source: what is in the store stays
+            self._errors.pop(key.label, None)
             return
         began = time.monotonic()
         try:
             await self._bring(source, conversation, talk)
         except (TurnmarkError, OSError) as error:
-            talk.due = self._failed(key.name, error)
+            talk.due = self._failed(key.label, error)
         else:
-            self._errors.pop(key.name, None)
+            self._errors.pop(key.label, None)
         talk.touched_at = now = time.time()
         talk.rests_until = now + self._rest_after(time.monotonic() - began)
 

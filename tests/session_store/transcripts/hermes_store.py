@@ -66,10 +66,9 @@ class HermesStore:
         row = {"session_id": session, "role": role, "content": content, "timestamp": self.now}
         with self.db:
             self._insert("messages", row | columns)
-            number = self.db.last_insert_rowid()
             count = "UPDATE sessions SET message_count = message_count + 1 WHERE id = ?"
             self.db.execute(count, (session,))
-        return number
+        return self.db.last_insert_rowid()
 
     def exchange(self, session: str, words: str) -> None:
         """A question and its answer."""
@@ -153,8 +152,8 @@ class HermesStore:
     def live_rows(self, session: str) -> list[Any]:
         """The rows that the model is shown."""
         rows = self.db.execute(
-            "SELECT id, role, content, timestamp, tool_calls FROM messages WHERE session_id = ? AND active = 1"
-            " ORDER BY id",
+            "SELECT id, role, content, timestamp, tool_calls FROM messages"
+            " WHERE session_id = ? AND active = 1 ORDER BY id",
             (session,),
         )
         return list(rows)

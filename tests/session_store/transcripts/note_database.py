@@ -20,7 +20,6 @@ from turnmark_session_store.transcripts.live import Standing
 from turnmark_session_store.transcripts.reader import ReadSession, ReadTurn
 
 AGENT = "notes"
-PATIENCE_SECONDS = 60.0
 
 
 class NoteReader:
@@ -28,8 +27,9 @@ class NoteReader:
 
     agent = AGENT
 
-    def __init__(self) -> None:
+    def __init__(self, patience_seconds: float = 60.0) -> None:
         self.reads: list[str] = []
+        self.patience_seconds = patience_seconds
 
     def places(self, root: Path) -> tuple[Path, ...]:
         """The directory itself."""
@@ -72,8 +72,8 @@ class NoteReader:
         for name in [name for name in names if name not in without]:
             rows = db.table("note", columns, "WHERE session = ? ORDER BY rowid", [name])
             for key, above, *_, done, time in rows:
-                if above in held or (not done and time + PATIENCE_SECONDS > now):
-                    held[key] = time + PATIENCE_SECONDS
+                if above in held or (not done and time + self.patience_seconds > now):
+                    held[key] = time + self.patience_seconds
             origin = None if name == root or root in without else root
             sessions.append(
                 _session(name, conversation.sessions[name], origin, _without(rows, held))
