@@ -38,7 +38,7 @@ _HARNESS_STARTS = (
 _BARE_COMMAND = re.compile(r"\s*/[a-z][\w:-]*\s*", re.IGNORECASE)
 
 _TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?"
-_FENCED = r"```(?:json)?\n.*?\n```"
+_FENCED = r"```(?:json)?\n.*?\n```[ \t]*(?=\n|\Z)"
 _CONTEXT_BEGINS = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>"
 _CONTEXT_ENDS = "<<<END_OPENCLAW_INTERNAL_CONTEXT>>>"
 _LEADING = tuple(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from session_store.transcripts.openclaw_gateway import (
     sessions_in,
     text_of_turns,
 )
+from session_store.transcripts.zstd_frames import compressed
 from turnmark_events.errors import Unavailable
 from turnmark_session_store.transcripts.openclaw import OpenClawReader
 from turnmark_session_store.transcripts.openclaw_tables import NAME
@@ -463,6 +466,43 @@ def test_rows_that_are_no_entries_are_counted_and_passed_over(gateway: Gateway) 
         (90, "JSON, but no object"),
         (91, "JSON, but no object"),
     ]
+
+
+@pytest.mark.parametrize("has_decoder", [True, False])
+def test_compressed_rows_are_read_where_a_decoder_is_installed(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, has_decoder: bool
+) -> None:
+    """Without one they are counted, and keep their place in the chain."""
+    gateway.begin()
+    gateway.user("one")
+    gateway.answer("a")
+    gateway.user("two")
+    text = gateway.value("SELECT event_json FROM transcript_events WHERE seq = 2").encode()
+    gateway.run(
+        "UPDATE transcript_events SET event_json = NULL, event_zstd = ?, event_utf8_bytes = ?,"
+        " navigation_json = ? WHERE seq = 2",
+        compressed(text),
+        len(text),
+        _NAVIGATION,
+    )
+    if not has_decoder:
+        for name in ("compression.zstd", "backports.zstd"):
+            monkeypatch.setitem(sys.modules, name, None)
+    read = _only(gateway)
+    assert line_to(read, read.head) == ["one", *(["a"] if has_decoder else []), "two"]
+    assert len(read.warnings) == (0 if has_decoder else 1)
+
+
+# What the program notes beside a compressed entry; its schema insists on it.
+_NAVIGATION = json.dumps(
+    {
+        "version": 1,
+        "report": {"kind": "canonical"},
+        **{name: {} for name in ("navigation", "reset", "model")},
+        **dict.fromkeys(("modelBytes", "modelWithoutCheckpointBytes"), 0),
+        "withoutCustomDataBytes": 0,
+    }
+)
 
 
 def test_strange_characters_stay_or_are_replaced(gateway: Gateway) -> None:
