@@ -41,6 +41,11 @@ class Removed(msgspec.Struct, frozen=True, kw_only=True):
     said_at: int = _LOG_END
     removed_at: int = _BEHIND_LOG
 
+    @property
+    def by_marker(self) -> bool:
+        """Whether the session's marker says so, and not its log."""
+        return self.removed_at == _BEHIND_LOG
+
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
     """Where a session says that it was forked: a session, and a message of it.

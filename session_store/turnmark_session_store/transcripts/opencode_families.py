@@ -13,12 +13,24 @@ from typing import Any
 
 from turnmark_session_store.transcripts.database_file import Database
 from turnmark_session_store.transcripts.database_live import Conversation
+from turnmark_session_store.transcripts.fields import mapping_at
+from turnmark_session_store.transcripts.opencode_info import fields_of
 from turnmark_session_store.transcripts.opencode_records import moment_ms
 from turnmark_session_store.transcripts.opencode_tables import SessionRow
 
 # How many of the last messages of a session may still be written.
 _LATE_MESSAGES = 4
 _FINGERPRINT_BYTES = 16
+
+_FIRST = (
+    "SELECT data FROM event WHERE aggregate_id = logged.aggregate_id"
+    " AND type >= 'message.updated' AND type < 'message.updatee' ORDER BY seq LIMIT 1"
+)
+_WITH_REMOVED = (
+    "FROM event_sequence AS logged WHERE EXISTS"
+    " (SELECT 1 FROM event WHERE aggregate_id = logged.aggregate_id"
+    " AND type >= 'message.removed' AND type < 'message.removee')"
+)
 
 Counts = dict[str, list[Any]]
 
@@ -27,14 +39,18 @@ def families(db: Database, rows: Mapping[str, SessionRow]) -> list[Conversation]
     """Returns the sessions that belong together: sub-agents, forks and what these came from.
 
     A fork of 1.x names no origin; it begins with the copy of a message, made when that was made.
+    Where the first message was removed, the session's log tells what it was.
     """
     counts: Counts = {name: [rows[name].state] for name in rows}
     moments: dict[str, list[int]] = {name: [row.updated_ms] for name, row in rows.items()}
-    firsts: dict[Any, list[str]] = {}
+    firsts: dict[int | None, list[str]] = {}
     for name, first, latest, *more in _messages(db):
         if name in counts:
             counts[name].append((first, latest, *more))
             moments[name].append(moment_ms(latest) or 0)
+            firsts.setdefault(moment_ms(first), []).append(name)
+    for name, first in _removed_firsts(db):
+        if name in counts:
             firsts.setdefault(first, []).append(name)
     for name, *more in (*_parts(db), *_late(db), *_logs(db)):
         if name in counts:
@@ -46,7 +62,7 @@ def families(db: Database, rows: Mapping[str, SessionRow]) -> list[Conversation]
             sessions={name: rows[name].directory for name in members},
             touched_at=max(max(moments[name]) for name in members) / 1000,
         )
-        for members in _joined(rows, firsts.values())
+        for members in _joined(rows, (ones for first, ones in firsts.items() if first is not None))
     ]
 
 
@@ -88,6 +104,15 @@ def _messages(db: Database) -> Iterable[tuple[Any, ...]]:
         changed = ["max(updated_at)", "count(*)", "count(finished_at)", "sum(length(parts))"]
         columns = ["session_id", "min(created_at)", *changed]
         yield from db.select(columns, "FROM messages GROUP BY session_id")
+
+
+def _removed_firsts(db: Database) -> Iterable[tuple[str, int | None]]:
+    """Yields the sessions of which something was removed, with their log's first moment."""
+    if not db.columns_of("event") or not db.columns_of("event_sequence"):
+        return
+    for name, data in db.select(["logged.aggregate_id", f"({_FIRST})"], _WITH_REMOVED):
+        info = mapping_at(fields_of(data), "info")
+        yield name, moment_ms(mapping_at(info, "time").get("created"))
 
 
 def _parts(db: Database) -> Iterable[tuple[Any, ...]]:

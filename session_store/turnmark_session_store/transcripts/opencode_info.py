@@ -58,7 +58,7 @@ def parse_json(value: Any) -> dict[str, Any] | str:
 
 def read_revert(value: Any) -> Revert | None:
     """Returns what a session's marker says, which is an object or JSON; None where none is."""
-    fields = _fields_of(value)
+    fields = fields_of(value)
     message = string_at(fields, "messageID")
     return Revert(message, string_at(fields, "partID")) if message is not None else None
 
@@ -67,7 +67,7 @@ def read_origin(session: Any, boundary: Any) -> Origin | None:
     """Returns what a session of 2.x says that it was forked from; the boundary may be JSON."""
     if not is_plain_id(session):
         return None
-    fields = _fields_of(boundary)
+    fields = fields_of(boundary)
     return Origin(
         session=session,
         message=string_at(fields, "messageID"),
@@ -75,7 +75,7 @@ def read_origin(session: Any, boundary: Any) -> Origin | None:
     )
 
 
-def _fields_of(value: Any) -> Mapping[str, Any]:
+def fields_of(value: Any) -> Mapping[str, Any]:
     """Returns an object, or the one in JSON; an empty one where there is none."""
     parsed = cast("Mapping[str, Any]", value) if isinstance(value, dict) else parse_json(value)
     return {} if isinstance(parsed, str) else parsed

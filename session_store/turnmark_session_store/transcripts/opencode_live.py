@@ -8,36 +8,52 @@ Rows are written anew while an answer streams in. So a message waits, with all t
   written for half a second;
 - what a sub-agent's session holds, until the call that began it is complete, or a minute is over.
 
-A marker of a session takes back what is behind it at once, although the program could still put it
-in again: a person has asked for that. What the program then deletes was taken back before, or its
-log says so; a row that is gone without a record takes nothing back.
+A person who undoes something often does it again a moment later, and what was taken back once stays
+so. So a session's marker counts when it has stood for ten seconds, or when what is behind it is
+deleted, which is noticed by a process that saw the marker. A row that is gone without a record
+takes nothing back.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from turnmark_session_store.transcripts.database_file import Database
 from turnmark_session_store.transcripts.database_live import Conversation
 from turnmark_session_store.transcripts.live import Patience, Standing
 from turnmark_session_store.transcripts.opencode_chain import (
     Open,
+    Removed,
+    Said,
     SessionRecord,
+    said_by,
     without_sessions,
 )
 from turnmark_session_store.transcripts.opencode_families import families
+from turnmark_session_store.transcripts.opencode_records import Message
 from turnmark_session_store.transcripts.opencode_sessions import AGENT, SessionWriter
 from turnmark_session_store.transcripts.opencode_set import SessionSet
-from turnmark_session_store.transcripts.opencode_tables import read_session, session_rows
+from turnmark_session_store.transcripts.opencode_tables import (
+    SessionRow,
+    read_session,
+    session_rows,
+    sessions_of_moments,
+)
 from turnmark_session_store.transcripts.ordering import parents_first
 
 PATTERNS: Final = ("opencode.db", "opencode-*.db")
 """How databases are called: other channels of the program than the released one have their own."""
 
 _PATIENCE: Final = Patience(quiet_seconds=0.5)
+# How long something that was undone may be done again.
+_UNDO_SECONDS: Final = 10.0
+# Sessions of which it is known what was behind the last marker.
+_MARKED_SESSIONS: Final = 64
 
 
 class OpencodeDatabases:
@@ -45,8 +61,12 @@ class OpencodeDatabases:
 
     agent = AGENT
 
-    def __init__(self, patience: Patience = _PATIENCE) -> None:
+    def __init__(
+        self, patience: Patience = _PATIENCE, *, undo_seconds: float = _UNDO_SECONDS
+    ) -> None:
         self._patience = patience
+        self._undo_seconds = undo_seconds
+        self._marked: dict[tuple[Path, str], list[Message]] = {}
 
     def places(self, root: Path) -> tuple[Path, ...]:
         """Returns the directory of the databases; `root` may be a database itself."""
@@ -67,10 +87,36 @@ class OpencodeDatabases:
     ) -> Standing:
         """Returns the sessions of a family, and what waits."""
         rows = session_rows(db)
-        records = [
-            read_session(db, rows[name]) for name in sorted(conversation.sessions) if name in rows
-        ]
-        return stand(without_sessions(records, without), self._patience, now)
+        records: list[SessionRecord] = []
+        undone: dict[str, float] = {}
+        for name in sorted(conversation.sessions):
+            if name not in rows:
+                continue
+            until = rows[name].updated_ms / 1000 + self._undo_seconds
+            if rows[name].revert is not None and until > now:
+                undone[f"{name}.revert"] = until
+            records.append(self._record(db, rows[name], is_sure=until <= now))
+        kept = _without_kept_elsewhere(db, rows, records)
+        found = stand(without_sessions(kept, without), self._patience, now)
+        return msgspec.structs.replace(
+            found,
+            held=found.held | undone.keys(),
+            due=min(
+                [*undone.values(), *([found.due] if found.due is not None else [])], default=None
+            ),
+        )
+
+    def _record(self, db: Database, row: SessionRow, *, is_sure: bool) -> SessionRecord:
+        """Returns a session; what is behind a marker stands until that is sure."""
+        record = read_session(db, row)
+        key = (db.path, row.id)
+        if row.revert is None:
+            return _without_deleted(record, self._marked.get(key, ()))
+        self._marked.pop(key, None)
+        self._marked[key] = [one.message for one in record.removed if one.by_marker]
+        if len(self._marked) > _MARKED_SESSIONS:
+            del self._marked[next(iter(self._marked))]
+        return record if is_sure else read_session(db, msgspec.structs.replace(row, revert=None))
 
 
 def stand(records: Iterable[SessionRecord], patience: Patience, now: float) -> Standing:
@@ -90,6 +136,40 @@ def stand(records: Iterable[SessionRecord], patience: Patience, now: float) -> S
         held=frozenset(holding.held | holding.waiting),
         due=holding.due,
     )
+
+
+def _without_deleted(record: SessionRecord, behind: Collection[Message]) -> SessionRecord:
+    """Returns a session of which was deleted what its last marker took back, and is not there."""
+    known = {one.id for one in record.messages} | {one.message.id for one in record.removed}
+    there = {said_by(one) for one in record.messages}
+    deleted = [one for one in behind if one.id not in known and said_by(one) not in there]
+    if not deleted:
+        return record
+    removed = (*record.removed, *(Removed(message=one) for one in deleted))
+    return msgspec.structs.replace(record, removed=removed)
+
+
+def _without_kept_elsewhere(
+    db: Database, rows: Mapping[str, SessionRow], records: Sequence[SessionRecord]
+) -> list[SessionRecord]:
+    """Returns sessions that take back nothing of which a session beyond them has a copy.
+
+    That is a fork, or its origin, whose first message is gone: nothing else shows that they belong
+    together.
+    """
+    moments = {one.message.made_ms for record in records for one in record.removed} - {None}
+    own = {record.id for record in records}
+    kept: set[Said] = set()
+    for name in sessions_of_moments(db, moments) - own if moments else ():
+        if name in rows:
+            kept.update(map(said_by, read_session(db, rows[name]).messages))
+    return [
+        msgspec.structs.replace(
+            record,
+            removed=tuple(one for one in record.removed if said_by(one.message) not in kept),
+        )
+        for record in records
+    ]
 
 
 class _Holding:

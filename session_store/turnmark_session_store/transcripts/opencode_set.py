@@ -17,6 +17,7 @@ from turnmark_session_store.transcripts.opencode_chain import (
     Origin,
     SessionRecord,
     chain_of,
+    said_by,
     told_agents,
 )
 from turnmark_session_store.transcripts.opencode_records import Message
@@ -84,31 +85,56 @@ class SessionSet:
         if parent is None or record.parent == name:
             return
         message = _spawning_message(parent, record)
-        if message is None or message.id not in parent.at:
+        if message is not None and message.id in parent.at:
+            turn = parent.at[message.id]
+        else:
             self.guessed.add(name)
             if message is not None or parent.waiting:
                 self.waiting.add(name)
-        turn = parent.at.get(message.id) if message is not None else None
-        turn = turn if turn is not None else _standing_at(parent, record.created_ms)
+            turn = _standing_at(parent, record.created_ms)
         if turn is not None:
             self.callers[name] = CallerRef(session=self.owners[turn], turn=turn)
 
     def _taken_back(self) -> dict[str, list[str]]:
-        """Returns by session the turns of it that were taken back and that nothing goes on from."""
+        """Returns by session the turns that were taken back and that nothing goes on from.
+
+        Sessions that share turns name each other's as well: where both were put back behind the
+        same turn, all that came after it has to go at once.
+        """
         standing: set[str] = set()
         for chain in self.chains.values():
             at = chain.end
             while at is not None and at not in standing:
                 standing.add(at)
                 at = self.predecessors[at]
-        return {
+        waiting = {said_by(one) for chain in self.chains.values() for one in chain.waiting}
+        own = {
             name: [
                 turn.id
                 for turn in chain.turns
-                if turn.is_taken_back and turn.id not in standing and self.owners[turn.id] == name
+                if turn.is_taken_back
+                and turn.id not in standing
+                and self.owners[turn.id] == name
+                and said_by(turn.message) not in waiting
             ]
             for name, chain in self.chains.items()
         }
+        found: dict[str, list[str]] = {}
+        for names in self._sharing():
+            gone = {name: own[name] for name in names if own[name]}
+            for name in names:
+                others = (turn for one, turns in gone.items() if one != name for turn in turns)
+                found[name] = [*own[name], *others]
+        return found
+
+    def _sharing(self) -> list[set[str]]:
+        """Returns the sessions by whether they reach a turn that another of them said."""
+        groups: dict[str, set[str]] = {}
+        for name, chain in self.chains.items():
+            owners = {name, *(self.owners[turn.id] for turn in chain.turns)}
+            joined = set[str]().union(owners, *(groups.get(owner, ()) for owner in owners))
+            groups.update(dict.fromkeys(joined, joined))
+        return list({id(group): group for group in groups.values()}.values())
 
 
 def _rests_on(sessions: Collection[SessionRecord]) -> dict[str, set[str]]:
@@ -153,7 +179,10 @@ def _spawning_message(parent: Chain, child: SessionRecord) -> Message | None:
 
 
 def _standing_at(chain: Chain, moment_ms: int) -> str | None:
-    """Returns the last turn that was said before a moment, else the first of all."""
-    standing = [turn for turn in chain.turns if not turn.is_taken_back]
-    before = [turn.id for turn in standing if (turn.message.made_ms or 0) <= moment_ms]
-    return before[-1] if before else next((turn.id for turn in standing), None)
+    """Returns the last turn that was said before a moment."""
+    before = [
+        turn.id
+        for turn in chain.turns
+        if not turn.is_taken_back and (turn.message.made_ms or 0) <= moment_ms
+    ]
+    return before[-1] if before else None

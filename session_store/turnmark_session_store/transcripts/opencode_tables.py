@@ -111,6 +111,17 @@ def session_rows(db: Database) -> dict[str, SessionRow]:
     return found
 
 
+def sessions_of_moments(db: Database, moments: Collection[Any]) -> set[str]:
+    """Returns the sessions with a message that was made at one of these moments; costs a scan."""
+    asked = msgspec.json.encode(sorted(moments)).decode()
+    rest = "WHERE time_created IN (SELECT value FROM json_each(?))"
+    return {
+        str(name)
+        for table in ("message", "session_message")
+        for (name,) in db.table(table, ("session_id",), rest, (asked,))
+    }
+
+
 def read_session(db: Database, row: SessionRow) -> SessionRecord:
     """Returns a session with all its messages."""
     if row.table == "sessions":

@@ -32,13 +32,16 @@ def made_id(prefix: str, moment: int, number: int) -> str:
 
 
 class Opencode:
-    """The program on a database of its own; `now` is its clock, which goes on with each step."""
+    """The program on a database of its own; its clock `now` goes on by `tick` with each step."""
 
-    def __init__(self, path: Path, *, logs: bool = True, now: int = EPOCH_MS) -> None:
+    def __init__(
+        self, path: Path, *, logs: bool = True, now: int = EPOCH_MS, tick: int = _TICK_MS
+    ) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self.logs = logs
         self.now = now
+        self._tick = tick
         self.db = apsw.Connection(str(path))
         self.db.set_busy_timeout(30_000)
         self.db.pragma("journal_mode", "wal")
@@ -184,7 +187,7 @@ class Opencode:
         return key
 
     def stream(self, part: str, **data: Any) -> None:
-        """Writes a part anew; the log is told of it only when it is whole."""
+        """Writes a part anew; the log is told of it when the answer is complete."""
         held = json.loads(self._one("SELECT data FROM part WHERE id = ?", part))
         self.db.execute(
             "UPDATE part SET data = ?, time_updated = ? WHERE id = ?",
@@ -197,6 +200,10 @@ class Opencode:
         held = json.loads(self._one("SELECT data FROM message WHERE id = ?", message))
         held["time"]["completed"] = self.tick()
         session = self._session_of(message)
+        for part in self.parts(message):
+            data = json.loads(self._one("SELECT data FROM part WHERE id = ?", part))
+            told = {**data, "id": part, "messageID": message}
+            self._log(session, "message.part.updated.1", {"part": told})
         with self.db:
             self.db.execute(
                 "UPDATE message SET data = ?, time_updated = ? WHERE id = ?",
@@ -219,7 +226,7 @@ class Opencode:
 
     def tick(self) -> int:
         """Lets time pass."""
-        self.now += _TICK_MS
+        self.now += self._tick
         return self.now
 
     def messages(self, session: str) -> list[tuple[str, int, Record]]:
@@ -231,6 +238,11 @@ class Opencode:
             (session,),
         )
         return [(key, created, json.loads(data)) for key, created, data in rows]
+
+    def parts(self, message: str) -> list[str]:
+        """The parts of a message."""
+        sql = "SELECT id FROM part WHERE message_id = ? ORDER BY id"
+        return [key for (key,) in rows_of(self.db, sql, (message,))]
 
     def _id(self, prefix: str) -> str:
         self._made += 1

@@ -1,0 +1,593 @@
+"""Tests of `session_store/transcripts/opencode_live.py`: a tail comes to what an import gives."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import anyio
+import pytest
+
+from session_store.stage import Stage
+from session_store.transcripts.opencode_program import WRITTEN, Opencode
+from session_store.transcripts.tailing import (
+    IMPATIENT,
+    PATIENT,
+    Dag,
+    dag_of,
+    differences,
+    import_files,
+    imported,
+)
+from turnmark_session_store.model import MemoryMode
+from turnmark_session_store.queries import rows_of
+from turnmark_session_store.transcripts.database_file import read_database
+from turnmark_session_store.transcripts.database_tail import DatabaseTail
+from turnmark_session_store.transcripts.live import Patience
+from turnmark_session_store.transcripts.opencode import OpencodeReader
+from turnmark_session_store.transcripts.opencode_live import OpencodeDatabases
+
+OPENCODE = OpencodeReader()
+# More with `SEEDS=400 pytest -k whatever_happens`.
+SEEDS = int(os.environ.get("SEEDS", "10"))
+# So long ago that an import waits for nothing, and a patient tail for everything.
+_LATELY_MS = 1_000_000
+
+
+class Tailed:
+    """A store and a tail on a directory of databases; every look is asked for."""
+
+    def __init__(self, place: Path, root: Path, **more: Any) -> None:
+        self.stage = Stage(place)
+        self.root = root
+        self._more = more
+        self.tail: DatabaseTail
+
+    async def __aenter__(self) -> Self:
+        await self.stage.__aenter__()
+        self.renew()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.stage.__aexit__(*error)
+
+    def renew(self, patience: Patience = PATIENT, *, undo_seconds: float = 6_000.0) -> None:
+        """Puts another tail in the place of this one, as a new process would."""
+        reader = OpencodeDatabases(patience, undo_seconds=undo_seconds)
+        self.tail = DatabaseTail(
+            self.stage.store, reader, self.root, rest_per_work=0.0, **self._more
+        )
+
+    async def settle(self, *changed: Path) -> None:
+        """Lets the tail deal with these paths and all that is due."""
+        self.tail.changed(changed)
+        with anyio.fail_after(60):
+            await self.tail.deal_with_all()
+
+    async def dag(self) -> Dag:
+        """What the store holds."""
+        return await dag_of(self.stage)
+
+    async def said(self) -> list[str]:
+        """What the live turns say, in the order in which they were appended."""
+        return [turn[3].decode() for turn in (await self.dag())["turns"].values()]
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Opencode]:
+    """The program, with an empty database."""
+    running = Opencode(
+        tmp_path / "opencode" / "opencode.db", now=round(time.time() * 1000) - _LATELY_MS, tick=1
+    )
+    yield running
+    running.close()
+
+
+@pytest.fixture
+async def tailed(program: Opencode, place: Path) -> AsyncIterator[Tailed]:
+    """A store and a tail on the program's directory."""
+    async with Tailed(place / "sessions.db", program.path.parent) as made:
+        yield made
+
+
+def log_of(program: Opencode) -> Path:
+    """Where the program writes first."""
+    return program.path.with_name(program.path.name + "-wal")
+
+
+def compared(dag: Dag, wanted: Dag) -> Dag:
+    """The part of a DAG in which a tail and an import must agree.
+
+    Turns, the ends of lines, and where each session stands. A fork that was put back into what it
+    shares with its origin ends there where all is read at once; where it was seen before, its
+    branch stays on turns that are the origin's, and were not taken back.
+    """
+    inner: set[str] = set()
+    for _, tip in dag["tips"]:
+        at = dag["turns"].get(tip, [None])[0]
+        while at is not None and at not in inner:
+            inner.add(at)
+            at = dag["turns"].get(at, [None])[0]
+    somewhere = {name for name, head, *_ in wanted["heads"] if head is not None}
+    return {
+        "turns": dag["turns"],
+        "tips": sorted({tip for _, tip in dag["tips"]} - inner),
+        "heads": [head for head in dag["heads"] if head[0] in somewhere],
+    }
+
+
+@pytest.mark.anyio
+async def test_what_the_program_wrote_comes_to_what_an_import_gives(
+    tmp_path: Path, place: Path
+) -> None:
+    """Read once, and not again by a process that starts later."""
+    root = tmp_path / "opencode"
+    root.mkdir()
+    (root / "opencode.db").write_bytes(WRITTEN.read_bytes())
+    async with Tailed(place / "a.db", root) as tailed:
+        await tailed.settle()
+        found, seq = await tailed.dag(), tailed.stage.seq
+        assert found == await imported(place / "b.db", [WRITTEN], OPENCODE)
+        assert (len(found["turns"]), len(found["tips"])) == (17, 4)
+        tailed.renew()
+        await tailed.settle()
+        await import_files(tailed.stage, [WRITTEN], OPENCODE)
+        assert (await tailed.dag(), tailed.stage.seq) == (found, seq)
+
+
+@pytest.mark.anyio
+async def test_an_answer_is_a_turn_when_it_is_complete(program: Opencode, tailed: Tailed) -> None:
+    """Not while it streams in, and never in pieces; what follows it waits as well."""
+    session = program.open("a")
+    program.prompt(session, "Where do I live?")
+    await tailed.settle()
+    assert await tailed.said() == []
+    told = program.begin(session, role="assistant")
+    part = program.part(told, type="text", text="")
+    await tailed.settle(program.path)
+    assert await tailed.said() == ["Where do I live?"]
+    for text in ("In", "In Berg", "In Bergen."):
+        program.stream(part, text=text)
+        await tailed.settle(log_of(program))
+        assert await tailed.said() == ["Where do I live?"]
+    program.prompt(session, "Thanks")
+    await tailed.settle(log_of(program))
+    assert tailed.tail.status().held == 2
+    program.finish(told)
+    program.begin(session, role="assistant")
+    await tailed.settle(log_of(program))
+    assert await tailed.said() == ["Where do I live?", "In Bergen.", "Thanks"]
+
+
+@pytest.mark.anyio
+async def test_a_prompt_waits_for_its_parts_until_it_was_quiet(
+    program: Opencode, tailed: Tailed
+) -> None:
+    """Each part is a row of its own; after half a second no more is expected."""
+    session = program.open("a")
+    asked = program.prompt(session, "Look at this.")
+    await tailed.settle(program.path)
+    assert tailed.tail.status().held == 1
+    program.part(asked, type="text", text="And at that.")
+    tailed.renew(IMPATIENT)
+    await tailed.settle(program.path)
+    assert await tailed.said() == ["Look at this.\n\nAnd at that."]
+
+
+@pytest.mark.anyio
+async def test_what_nobody_completes_is_given_out_after_a_minute(
+    program: Opencode, tailed: Tailed
+) -> None:
+    """The program died."""
+    session = program.open("a")
+    program.prompt(session, "Count")
+    program.part(program.begin(session, role="assistant"), type="text", text="One, two")
+    await tailed.settle(program.path)
+    assert await tailed.said() == ["Count"]
+    tailed.renew(IMPATIENT)
+    await tailed.settle()
+    assert await tailed.said() == ["Count", "One, two"]
+
+
+@pytest.mark.anyio
+async def test_a_fork_adds_its_own_and_shares_the_rest(program: Opencode, tailed: Tailed) -> None:
+    """Also while it is copied, and where its origin was placed long before."""
+    session = program.open("a")
+    program.exchange(session, "one", "two")
+    cut, _ = program.exchange(session, "three", "four")
+    await tailed.settle(program.path)
+    fork = program.fork(session, "b", before=cut)
+    await tailed.settle(program.path)
+    assert await tailed.said() == ["one", "two", "three", "four"]
+    program.exchange(fork, "other three", "other four")
+    tailed.renew()
+    await tailed.settle(program.path)
+    found = await tailed.dag()
+    assert await tailed.said() == ["one", "two", "three", "four", "other three", "other four"]
+    assert len(found["tips"]) == 2
+
+
+@pytest.mark.anyio
+async def test_a_fork_whose_origin_was_deleted_adds_nothing_twice(
+    program: Opencode, tailed: Tailed
+) -> None:
+    """What the store holds of the origin stays, and the fork goes on from it."""
+    session = program.open("a")
+    program.exchange(session, "one", "two")
+    await tailed.settle(program.path)
+    fork = program.fork(session, "b")
+    program.delete(session)
+    program.exchange(fork, "three", "four")
+    tailed.renew()
+    await tailed.settle(program.path)
+    assert await tailed.said() == ["one", "two", "three", "four"]
+
+
+@pytest.mark.anyio
+async def test_what_is_undone_may_be_done_again_for_a_moment(
+    program: Opencode, tailed: Tailed
+) -> None:
+    """Then the marker counts, and for good, whatever the program puts in again."""
+    session = program.open("a")
+    program.exchange(session, "one", "two")
+    cut, _ = program.exchange(session, "three", "four")
+    await tailed.settle(program.path)
+    program.revert(session, cut)
+    await tailed.settle(program.path)
+    assert (await tailed.said(), tailed.tail.status().held) == (["one", "two", "three", "four"], 1)
+    program.unrevert(session)
+    await tailed.settle(program.path)
+    assert tailed.tail.status().held == 0
+    program.revert(session, cut)
+    tailed.renew(undo_seconds=0.0)
+    await tailed.settle(program.path)
+    assert await tailed.said() == ["one", "two"]
+    program.unrevert(session)
+    await tailed.settle(program.path)
+    assert await tailed.said() == ["one", "two"]
+
+
+@pytest.mark.anyio
+async def test_a_process_that_saw_the_marker_knows_what_was_deleted_behind_it(
+    program: Opencode, tailed: Tailed
+) -> None:
+    """An older version keeps no log of its sessions."""
+    program.logs = False
+    session = program.open("a")
+    program.exchange(session, "one", "two")
+    cut, _ = program.exchange(session, "secret", "noted")
+    program.revert(session, cut)
+    await tailed.settle(program.path)
+    assert await tailed.said() == ["one", "two", "secret", "noted"]
+    program.exchange(session, "other", "yes")
+    await tailed.settle(program.path)
+    found = await tailed.dag()
+    assert await tailed.said() == ["one", "two", "other", "yes"]
+    assert found["turns"][_key(found, "other")][0] == _key(found, "two")
+
+
+@pytest.mark.anyio
+async def test_a_part_that_was_undone_is_taken_out_of_an_answer(
+    program: Opencode, tailed: Tailed
+) -> None:
+    """What it said with it goes, what it said before stands."""
+    program.logs = False
+    session = program.open("a")
+    program.prompt(session, "one")
+    told = program.begin(session, role="assistant")
+    program.part(told, type="text", text="two")
+    rest = program.part(told, type="text", text="and a half")
+    program.finish(told)
+    await tailed.settle(program.path)
+    program.revert(session, told, rest)
+    await tailed.settle(program.path)
+    program.exchange(session, "three", "four")
+    await tailed.settle(program.path)
+    assert await tailed.said() == ["one", "two", "three", "four"]
+
+
+@pytest.mark.anyio
+async def test_what_was_deleted_before_the_next_look_is_taken_back_by_the_log(
+    program: Opencode, tailed: Tailed
+) -> None:
+    """The marker came and went; the log tells what was removed, and with which words."""
+    session = program.open("a")
+    program.exchange(session, "one", "two")
+    cut, _ = program.exchange(session, "secret", "noted")
+    await tailed.settle(program.path)
+    program.revert(session, cut)
+    program.exchange(session, "other", "yes")
+    await tailed.settle(program.path)
+    assert await tailed.said() == ["one", "two", "other", "yes"]
+
+
+@pytest.mark.anyio
+async def test_what_vanishes_without_a_record_stays(program: Opencode, tailed: Tailed) -> None:
+    """A message, a session, and the whole database."""
+    program.logs = False
+    session, other = program.open("a"), program.open("b")
+    _, last = program.exchange(session, "one", "two")
+    program.exchange(other, "three", "four")
+    await tailed.settle(program.path)
+    program.remove(last)
+    program.delete(other)
+    await tailed.settle(program.path)
+    program.path.unlink()
+    await tailed.settle(program.path)
+    tailed.renew()
+    await tailed.settle()
+    assert sorted(await tailed.said()) == ["four", "one", "three", "two"]
+
+
+@pytest.mark.anyio
+async def test_another_database_under_the_name_is_read_as_well(
+    program: Opencode, tailed: Tailed
+) -> None:
+    """Moved away and begun anew; what it repeats is there already."""
+    session = program.open("a")
+    program.exchange(session, "one", "two")
+    await tailed.settle(program.path)
+    program.close()
+    program.path.rename(program.path.with_name("old"))
+    other = Opencode(program.path, now=program.now)
+    other.exchange(other.open("b"), "three", "four")
+    await tailed.settle(program.path)
+    assert await tailed.said() == ["one", "two", "three", "four"]
+    other.close()
+
+
+@pytest.mark.anyio
+async def test_a_sub_agents_session_waits_for_the_call_that_began_it(
+    program: Opencode, tailed: Tailed
+) -> None:
+    """Its caller may still say something; the task is no person's."""
+    session = program.open("a")
+    program.prompt(session, "Ask somebody")
+    told = program.begin(session, role="assistant")
+    program.part(told, type="text", text="I ask.", time={"start": 1, "end": 2})
+    child = program.open("b", parent=session)
+    program.call(told, child, "Find it")
+    program.exchange(child, "Find it", "Found")
+    await tailed.settle(program.path)
+    assert await tailed.said() == ["Ask somebody"]
+    program.finish(told)
+    await tailed.settle(program.path)
+    found = await tailed.dag()
+    assert sorted(await tailed.said()) == ["Ask somebody", "Find it", "Found", "I ask."]
+    task = found["turns"][_key(found, "Find it")]
+    assert (task[0], task[2], task[6]) == (None, "runtime", _key(found, "I ask."))
+
+
+@pytest.mark.anyio
+async def test_sessions_that_must_not_be_remembered_are_left_out(
+    program: Opencode, place: Path
+) -> None:
+    """With their sub-agents."""
+
+    def memory_for(project: str | None, session: str) -> MemoryMode:
+        del session
+        return "off" if project == "/secret" else "on"
+
+    secret = program.open("a", directory="/secret")
+    program.exchange(secret, "one", "two")
+    program.exchange(program.open("b", parent=secret), "task", "done")
+    program.exchange(program.open("c"), "three", "four")
+    async with Tailed(place / "a.db", program.path.parent, memory_for=memory_for) as tailed:
+        await tailed.settle()
+        assert await tailed.said() == ["three", "four"]
+
+
+@pytest.mark.anyio
+async def test_databases_of_all_channels_are_followed_and_nothing_beside_them(
+    program: Opencode, tailed: Tailed
+) -> None:
+    """`opencode-beta.db` is one; a copy with another name is none."""
+    other = Opencode(program.path.with_name("opencode-beta.db"), now=program.now + 500)
+    copy = Opencode(program.path.with_name("backup.db"), now=program.now + 900)
+    for number, one in enumerate((program, other, copy)):
+        one.exchange(one.open(f"s{number}"), f"question {number}", f"answer {number}")
+    await tailed.settle()
+    assert sorted(await tailed.said()) == ["answer 0", "answer 1", "question 0", "question 1"]
+    assert tailed.tail.status().files == 2
+    other.close()
+    copy.close()
+
+
+@pytest.mark.anyio
+async def test_a_database_that_is_named_itself_is_the_only_one(
+    program: Opencode, place: Path
+) -> None:
+    """OPENCODE_DB may have any name."""
+    mine = Opencode(program.path.with_name("mine.db"))
+    mine.exchange(mine.open("a"), "one", "two")
+    program.exchange(program.open("b"), "three", "four")
+    async with Tailed(place / "a.db", mine.path) as tailed:
+        await tailed.settle()
+        assert await tailed.said() == ["one", "two"]
+        assert tailed.tail.places == (mine.path.parent,)
+    mine.close()
+
+
+def test_only_what_changed_is_read_again(program: Opencode) -> None:
+    """A thousand other sessions cost a look at counts."""
+    quiet, busy = program.open("a"), program.open("b")
+    program.exchange(quiet, "one", "two")
+    program.exchange(busy, "three", "four")
+    reader = OpencodeDatabases(PATIENT)
+    before = {one.name: one.fingerprint for one in _conversations(program, reader)}
+    told = program.begin(busy, role="assistant")
+    part = program.part(told, type="text", text="")
+    seen = [before]
+    changes: list[Callable[[], object]] = [
+        lambda: program.stream(part, text="fi"),
+        lambda: program.finish(told),
+        lambda: program.revert(busy, told),
+        lambda: program.exchange(busy, "six", "seven"),
+    ]
+    for change in changes:
+        change()
+        seen.append({one.name: one.fingerprint for one in _conversations(program, reader)})
+    assert all(one[quiet] == before[quiet] for one in seen)
+    assert len({one[busy] for one in seen}) == len(seen)
+    program.archive(busy)
+    after = {one.name: one.fingerprint for one in _conversations(program, reader)}
+    assert after == seen[-1], "an archived session is remembered as any other"
+
+
+# Whatever is done, in whatever order.
+
+
+class Doings:
+    """Does at random what a person and the program can do; `texts` are never said twice."""
+
+    def __init__(self, program: Opencode, seed: int) -> None:
+        self.program = program
+        self.random = random.Random(seed)
+        self.sessions = [program.open("s0")]
+        self.answers: dict[str, str] = {}
+        self.number = 0
+
+    async def do(self, settle: Callable[[], Awaitable[None]]) -> None:
+        """Does one thing; some have moments in between, at which the tail looks as well."""
+        session = self.random.choice(self.sessions)
+        one = self.random.choice(
+            [
+                *[self._prompt, self._prompt, self._answer, self._answer, self._stream],
+                *[self._revert, self._unrevert, self._fork, self._compact],
+                *[self._spawn, self._begin],
+            ]
+        )
+        for _ in one(session):
+            if self.random.random() < 0.5:
+                await settle()
+
+    def _text(self) -> str:
+        self.number += 1
+        return f"{self.random.choice(('words', '的话'))} {self.number}"
+
+    def _marked(self, session: str) -> bool:
+        sql = "SELECT revert FROM session WHERE id = ? AND revert IS NOT NULL"
+        return bool(rows_of(self.program.db, sql, (session,)))
+
+    def _prompt(self, session: str) -> Iterator[None]:
+        asked = self.program.prompt(session)
+        for _ in range(self.random.randint(1, 2)):
+            yield
+            self.program.part(asked, type="text", text=self._text())
+
+    def _begin(self, session: str) -> Iterator[None]:
+        if session in self.answers or self._marked(session):
+            return
+        told = self.program.begin(session, role="assistant")
+        yield
+        self.answers[session] = told
+        self.program.part(told, type="text", text="")
+
+    def _stream(self, session: str) -> Iterator[None]:
+        told = self.answers.get(session)
+        if told is None:
+            return
+        parts = self.program.parts(told)
+        self.program.stream(parts[-1], text=self._text())
+        yield
+
+    def _answer(self, session: str) -> Iterator[None]:
+        if session not in self.answers:
+            yield from self._begin(session)
+        told = self.answers.pop(session, None)
+        if told is not None:
+            self.program.stream(self.program.parts(told)[0], text=self._text())
+            yield
+            self.program.finish(told)
+
+    def _revert(self, session: str) -> Iterator[None]:
+        if session in self.answers:  # the program is busy
+            return
+        keys = [key for key, _, data in self.program.messages(session) if data["role"] == "user"]
+        if keys:
+            self.program.revert(session, self.random.choice(keys))
+            yield
+
+    def _unrevert(self, session: str) -> Iterator[None]:
+        if self._marked(session):
+            self.program.unrevert(session)
+            yield
+
+    def _fork(self, session: str) -> Iterator[None]:
+        if session in self.answers:
+            return
+        keys = [key for key, *_ in self.program.messages(session)]
+        cut = self.random.choice([None, *keys])
+        self.sessions.append(self.program.fork(session, f"s{self.number}f", before=cut))
+        self.number += 1
+        yield
+
+    def _compact(self, session: str) -> Iterator[None]:
+        if session not in self.answers and not self._marked(session):
+            self.program.compact(session, self._text())
+            yield
+
+    def _spawn(self, session: str) -> Iterator[None]:
+        if session in self.answers or self._marked(session):
+            return
+        told = self.program.begin(session, role="assistant")
+        if self.random.random() < 0.5:
+            self.program.part(told, type="text", text=self._text())
+        child = self.program.open(f"s{self.number}c", parent=session)
+        self.number += 1
+        yield
+        task = self._text()
+        self.program.call(told, child, task)
+        yield
+        self.program.prompt(child, task)
+        yield
+        self.program.answer(child, self._text())
+        yield
+        self.program.finish(told)
+
+    def end(self) -> None:
+        """Lets every answer be complete."""
+        for told in self.answers.values():
+            self.program.finish(told)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("seed", range(SEEDS))
+async def test_whatever_happens_a_tail_comes_to_what_an_import_gives(
+    program: Opencode, place: Path, seed: int
+) -> None:
+    """Streams, forks, reverts, summaries, sub-agents, restarts and checkpoints in any order."""
+    chance = random.Random(-seed - 1)
+    doings = Doings(program, seed)
+    async with Tailed(place / "a.db", program.path.parent) as tailed:
+
+        async def settle() -> None:
+            if chance.random() < 0.1:
+                tailed.renew()
+            if chance.random() < 0.1:
+                program.db.pragma("wal_checkpoint(TRUNCATE)")
+            await tailed.settle(log_of(program))
+
+        for _ in range(chance.randint(10, 60)):
+            await doings.do(settle)
+        doings.end()
+        tailed.renew(IMPATIENT, undo_seconds=0.0)
+        await tailed.settle()
+        found = await tailed.dag()
+        wanted = await imported(place / "b.db", [program.path], OPENCODE)
+        assert differences(compared(found, wanted), compared(wanted, wanted)) == []
+        seq = tailed.stage.seq
+        await import_files(tailed.stage, [program.path], OPENCODE)
+        assert (await tailed.dag(), tailed.stage.seq) == (found, seq)
+
+
+def _conversations(program: Opencode, reader: OpencodeDatabases) -> list[Any]:
+    return list(read_database(program.path, reader.conversations))
+
+
+def _key(dag: Dag, text: str) -> str:
+    return next(key for key, turn in dag["turns"].items() if turn[3].decode() == text)
