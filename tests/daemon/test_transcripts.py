@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,8 +20,10 @@ from daemon.daemon_process import DaemonPlace, daemon_place
 from session_store.transcripts.claude_records import SESSION, answer, hook, user
 from session_store.transcripts.codex_rollouts import THREAD, item, meta, rollout_name, uuid7
 from session_store.transcripts.codex_rollouts import lines as rollout_lines
+from session_store.transcripts.hermes_store import HermesStore
 from session_store.transcripts.live_sessions import Recording, torn
 from session_store.transcripts.openclaw_gateway import Gateway
+from session_store.transcripts.opencode_program import Opencode
 from session_store.transcripts.tailing import Dag, append, dag_in, differences
 from turnmark_events.types import TipMoved
 from turnmark_session_store.database import open_reader
@@ -272,6 +275,35 @@ async def test_what_codex_writes_is_followed_archived_and_recalled(place: Daemon
 
 
 @pytest.mark.anyio
+async def test_what_hermes_writes_is_followed_taken_back_and_recalled(place: DaemonPlace) -> None:
+    """From a row of its database to the answer of a recall; what is rewound is not recalled."""
+    place.start()
+    assert f"waiting for {place.hermes}" in turnmark(place, "status")
+    async with place.connect() as client, client.subscribe(types=["TipMoved"]) as events:
+        hermes = HermesStore(place.hermes / "state.db")
+        session = hermes.begin("20260921_101500_a1b2c3")
+        hermes.say(session, "I moved from Oslo to Bergen in May.")
+        with anyio.fail_after(SECONDS):
+            event = await anext(events)
+            assert isinstance(event, TipMoved)
+            assert (event.session, event.old) == (session, None)
+        row = hermes.say(session, "我喜欢黑咖啡。")
+        with anyio.fail_after(SECONDS):
+            event = await anext(events)
+        hermes.rewind(session, row)
+        with anyio.fail_after(SECONDS):
+            event = await anext(events)
+            assert isinstance(event, TipMoved)
+            assert event.cause == "rewind"
+    turnmark(place, "flush")
+    assert "Bergen" in turnmark(place, "recall", "where do I live?")
+    assert "2 turns, 0 new" in turnmark(place, "import", place.hermes, "--no-flush")
+    assert f"following 1 file in {place.hermes}" in turnmark(place, "status")
+    hermes.close()
+    place.stop()
+
+
+@pytest.mark.anyio
 async def test_what_openclaw_writes_is_followed_and_recalled(place: DaemonPlace) -> None:
     """From a row in its database to the answer of a recall; imported as well, it is there once."""
     gateway = Gateway(place.openclaw / "agents" / "main" / "agent" / NAME)
@@ -288,6 +320,33 @@ async def test_what_openclaw_writes_is_followed_and_recalled(place: DaemonPlace)
     assert "1 turn, 0 new" in turnmark(place, "import", place.openclaw, "--no-flush")
     assert f"following 1 file in {place.openclaw}" in turnmark(place, "status")
     gateway.close()
+    place.stop()
+
+
+@pytest.mark.anyio
+async def test_what_opencode_writes_is_followed_and_recalled(place: DaemonPlace) -> None:
+    """From a row of its database to the answer of a recall; a fork adds its own only."""
+    place.start()
+    assert f"waiting for {place.opencode.parent}" in turnmark(place, "status")
+    async with place.connect() as client, client.subscribe(types=["TipMoved"]) as events:
+        with closing(Opencode(place.opencode)) as program:
+            session = program.open("a")
+            program.exchange(session, "I moved from Oslo to Bergen in May.", "Noted: Bergen.")
+            fork = program.fork(session, "b")
+            program.exchange(fork, "我喜欢黑咖啡。", "好的。")
+        with anyio.fail_after(SECONDS):
+            async for event in events:
+                if isinstance(event, TipMoved) and event.session == fork:
+                    branch = await client.call("session.branch", {"session": fork})
+                    if [turn["text"] for turn in branch["turns"]][2:] == [
+                        "我喜欢黑咖啡。",
+                        "好的。",
+                    ]:
+                        break
+    turnmark(place, "flush")
+    assert "Bergen" in turnmark(place, "recall", "where do I live?")
+    assert "4 turns, 0 new" in turnmark(place, "import", place.opencode.parent, "--no-flush")
+    assert f"following 1 file in {place.opencode}" in turnmark(place, "status")
     place.stop()
 
 
