@@ -73,6 +73,12 @@ def codex_dir(configured: str, *, environ: Environment | None = None) -> Path | 
     return _agent_dir(configured, env, _given(env, "CODEX_HOME", ".codex"))
 
 
+def hermes_dir(configured: str, *, environ: Environment | None = None) -> Path | None:
+    """Returns the directory of Hermes and its profiles, None where its transcripts are off."""
+    env = os.environ if environ is None else environ
+    return _agent_dir(configured, env, _given(env, "HERMES_HOME", ".hermes"))
+
+
 def opencode_place(configured: str, *, environ: Environment | None = None) -> Path | None:
     """Returns opencode's directory, or its database where a variable names another one.
 

@@ -23,6 +23,7 @@ from turnmark_session_store.transcripts.claude_live import ClaudeCodeLiveReader
 from turnmark_session_store.transcripts.codex_live import CodexLiveReader
 from turnmark_session_store.transcripts.database_live import DatabaseReader
 from turnmark_session_store.transcripts.database_tail import DatabaseTail
+from turnmark_session_store.transcripts.hermes_live import HermesLiveReader
 from turnmark_session_store.transcripts.live import LiveReader
 from turnmark_session_store.transcripts.openclaw_database import OpenClawDatabaseReader
 from turnmark_session_store.transcripts.openclaw_live import OpenClawLiveReader
@@ -54,7 +55,11 @@ class Transcripts:
             CodexLiveReader(),
             OpenClawLiveReader(),
         )
-        databases: Iterable[DatabaseReader] = (OpenClawDatabaseReader(), OpencodeDatabases())
+        databases: Iterable[DatabaseReader] = (
+            HermesLiveReader(),
+            OpenClawDatabaseReader(),
+            OpencodeDatabases(),
+        )
         followed = settings.transcripts
         agents = dict.fromkeys([*(one.agent for one in files), *(one.agent for one in databases)])
         self._off = [agent for agent in agents if agent not in followed]

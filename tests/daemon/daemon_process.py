@@ -50,6 +50,7 @@ class DaemonPlace:
         self.log_file = root / "log"
         self.agents = root / "claude"
         self.codex = root / "codex"
+        self.hermes = root / "hermes"
         self.openclaw = root / "openclaw"
         self.opencode = root / "opencode" / "opencode.db"
         self.config = root / "config.toml"
@@ -89,6 +90,7 @@ class DaemonPlace:
         agents = {
             "CLAUDE_CONFIG_DIR": str(self.agents),
             "CODEX_HOME": str(self.codex),
+            "HERMES_HOME": str(self.hermes),
             "OPENCLAW_STATE_DIR": str(self.openclaw),
             "OPENCODE_DB": str(self.opencode),
         }

@@ -12,6 +12,7 @@ from turnmark.places import (
     client_sockets,
     codex_dir,
     config_path,
+    hermes_dir,
     home_dir,
     openclaw_dir,
     opencode_place,
@@ -103,6 +104,8 @@ def test_agents_say_where_their_files_are() -> None:
     named = {**home, "CODEX_HOME": "/srv/codex", "CLAUDE_CONFIG_DIR": "elsewhere"}
     assert codex_dir("auto", environ=named) == Path("/srv/codex")
     assert claude_code_dir("auto", environ=named) == Path("/home/me/.claude/projects")
+    assert hermes_dir("auto", environ=home) == Path("/home/me/.hermes")
+    assert hermes_dir("auto", environ={**home, "HERMES_HOME": "/srv/h"}) == Path("/srv/h")
     assert opencode_place("auto", environ=home) == Path("/home/me/.local/share/opencode")
     elsewhere = {**home, "XDG_DATA_HOME": "/srv", "OPENCODE_DB": ":memory:"}
     assert opencode_place("auto", environ=elsewhere) == Path("/srv/opencode")
@@ -112,7 +115,7 @@ def test_agents_say_where_their_files_are() -> None:
     assert opencode_place("auto", environ=alone) == Path("/tmp/mine.db")
     assert openclaw_dir("auto", environ=home) == Path("/home/me/.openclaw")
     assert openclaw_dir("auto", environ={**home, "OPENCLAW_STATE_DIR": "/s"}) == Path("/s")
-    for find in (claude_code_dir, codex_dir, openclaw_dir, opencode_place):
+    for find in (claude_code_dir, codex_dir, hermes_dir, openclaw_dir, opencode_place):
         assert find("off", environ=named) is None
         assert find("~/x", environ=named) == Path("/home/me/x")
 

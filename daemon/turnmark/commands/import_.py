@@ -27,6 +27,7 @@ from turnmark_session_store.model import MarkOut
 from turnmark_session_store.recordable import text_of
 from turnmark_session_store.transcripts.claude_code import ClaudeCodeReader
 from turnmark_session_store.transcripts.codex import CodexReader
+from turnmark_session_store.transcripts.hermes import HermesReader
 from turnmark_session_store.transcripts.openclaw import OpenClawReader
 from turnmark_session_store.transcripts.opencode import OpencodeReader
 from turnmark_session_store.transcripts.openprogram import OpenProgramReader
@@ -140,6 +141,7 @@ class _Import:
         self._readers: tuple[Reader, ...] = (
             ClaudeCodeReader(skip_directories=own),
             CodexReader(skip_directories=own),
+            HermesReader(skip_directories=own),
             OpenClawReader(skip_directories=own),  # before pi's: the grammar of its files is pi's
             OpencodeReader(skip_directories=own),
             OpenProgramReader(skip_directories=own),

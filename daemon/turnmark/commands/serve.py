@@ -81,6 +81,7 @@ def _transcripts(config: Config, environ: Mapping[str, str]) -> dict[str, Path]:
     found = {
         "claude-code": places.claude_code_dir(config.transcripts.claude_code, environ=environ),
         "codex": places.codex_dir(config.transcripts.codex, environ=environ),
+        "hermes": places.hermes_dir(config.transcripts.hermes, environ=environ),
         "openclaw": places.openclaw_dir(config.transcripts.openclaw, environ=environ),
         "opencode": places.opencode_place(config.transcripts.opencode, environ=environ),
     }
