@@ -25,9 +25,8 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -79,6 +78,13 @@ class TreeTurn(msgspec.Struct, frozen=True, kw_only=True):
     is_lost: bool
 
 
+class _Above(NamedTuple):
+    """The turn at or above an entry, None for none, and whether the way to it is lost."""
+
+    turn: str | None
+    is_lost: bool
+
+
 def read_entry(
     record: Mapping[str, Any], line: int, *, words_of: WordsOf = words_of
 ) -> Entry | None:
@@ -103,7 +109,6 @@ def read_entry(
     )
 
 
-@dataclass(eq=False)
 class EntryTree:
     """The entries of one session, in the order in which they were written.
 
@@ -112,15 +117,18 @@ class EntryTree:
     start. `repeated` are the lines of entries whose id stood there before with other words.
     """
 
-    session: str | None = None
-    leaf: str | None = None
-    repeated: list[int] = field(default_factory=list[int])
-    _nodes: dict[str, Entry] = field(default_factory=dict[str, Entry])
-    _befores: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
-    _last: str | None = None
-    _above: dict[str, tuple[str | None, bool]] = field(
-        default_factory=dict[str, "tuple[str | None, bool]"]
-    )
+    def __init__(self, session: str | None = None) -> None:
+        self.session = session
+        self.leaf: str | None = None
+        self.repeated: list[int] = []
+        self._nodes: dict[str, Entry] = {}
+        self._befores: dict[str, str | None] = {}
+        self._last: str | None = None
+        self._own_ids: dict[str, str] = {}
+        self._old_ids: dict[str, str] = {}
+        self._numbers: dict[str, int] = {}
+        self._above: dict[str, _Above] = {}
+        self._made: tuple[object, dict[str, TreeTurn]] | None = None
 
     def __len__(self) -> int:
         """Returns how many entries there are, copies within it not counted."""
@@ -136,6 +144,7 @@ class EntryTree:
         if known is None:
             self._nodes[name] = entry
             self._befores[name] = self._last
+            self._name_turn(name, entry)
         self._last = self.leaf = name
 
     def move_leaf(self, target: str | None) -> None:
@@ -146,35 +155,45 @@ class EntryTree:
         """Returns the turns by their ids, each behind its predecessor; free of cycles.
 
         `known` are ids that turns may have been given before their entries had ids; where one of
-        them is a turn's, the turn keeps it.
+        them is a turn's, the turn keeps it. Costs CPU by the entries if any came since.
         """
+        kept = {
+            name: old
+            for name, old in self._old_ids.items()
+            if old in known and self._own_ids[name] not in known
+        }
+        state = (len(self._nodes), self.session, kept)
+        if self._made is None or self._made[0] != state:
+            self._made = (state, self._collapse({**self._own_ids, **kept}))
+        return self._made[1]
+
+    def head(self) -> str | None:
+        """Returns the turn at which the leaf stands, None if there is none; after `turns`."""
+        found = self._above.get(self.leaf or "")
+        return found.turn if found is not None else None
+
+    def candidates(self) -> set[str]:
+        """Returns all ids that its turns may have, those from before ids were given included."""
+        return {*self._own_ids.values(), *self._old_ids.values()}
+
+    def _collapse(self, names: Mapping[str, str]) -> dict[str, TreeTurn]:
         parents, lost = self._resolved()
-        names = self._turn_ids(known)
-        above: dict[str, tuple[str | None, bool]] = {}
+        self._above = {}
         found: dict[str, TreeTurn] = {}
         for node in parents_first(parents):
             parent, entry = parents[node], self._nodes[node]
-            before, is_lost = above[parent] if parent is not None else (None, node in lost)
-            above[node] = (before, is_lost)
+            above = _Above(None, node in lost) if parent is None else self._above[parent]
             if entry.words is not None:
                 found[names[node]] = TreeTurn(
                     id=names[node],
                     entry=entry,
                     words=entry.words,
-                    predecessor=before,
-                    is_lost=is_lost,
+                    predecessor=above.turn,
+                    is_lost=above.is_lost,
                 )
-                above[node] = (names[node], False)
-        self._above = above
+                above = _Above(names[node], is_lost=False)
+            self._above[node] = above
         return found
-
-    def head(self) -> str | None:
-        """Returns the turn at which the leaf stands, None if there is none; after `turns`."""
-        return self._above.get(self.leaf or "", (None, False))[0]
-
-    def candidates(self) -> set[str]:
-        """Returns all ids that its turns may have, those from before ids were given included."""
-        return set(self._turn_ids(()).values()) | set(self._hashed_ids().values())
 
     def _resolved(self) -> tuple[dict[str, str | None], set[str]]:
         """Returns each node's parent and the nodes that name one which is not there."""
@@ -190,28 +209,18 @@ class EntryTree:
         cut_cycles(parents, list(parents))
         return parents, lost
 
-    def _turn_ids(self, known: Collection[str]) -> dict[str, str]:
-        ids: dict[str, str] = {}
-        hashed = self._hashed_ids()
-        for name, old in hashed.items():
-            entry = self._nodes[name]
-            own = _own_id(entry)
-            if own is None or entry.was_given_id or (old in known and own not in known):
-                own = old
-            elif name != entry.id:
-                own = f"{own}.{entry.fingerprint}"
-            ids[name] = own
-        return ids
-
-    def _hashed_ids(self) -> dict[str, str]:
-        """Returns by node what its turn is called without an id."""
-        numbers: dict[str, int] = {}
-        ids: dict[str, str] = {}
-        for name, entry in self._nodes.items():
-            if entry.words is not None:
-                number = numbers[entry.fingerprint] = numbers.get(entry.fingerprint, 0) + 1
-                ids[name] = f"t-{entry.fingerprint}" + (f".{number}" if number > 1 else "")
-        return ids
+    def _name_turn(self, name: str, entry: Entry) -> None:
+        """Notes what an entry's turn is called, and what it was before it had an id."""
+        if entry.words is None:
+            return
+        number = self._numbers[entry.fingerprint] = self._numbers.get(entry.fingerprint, 0) + 1
+        old = f"t-{entry.fingerprint}" + (f".{number}" if number > 1 else "")
+        own = _own_id(entry)
+        if own is None or entry.was_given_id:
+            own = old
+        elif name != entry.id:
+            own = f"{own}.{entry.fingerprint}"
+        self._own_ids[name], self._old_ids[name] = own, old
 
 
 def moment_ms(value: Any) -> int | None:

@@ -57,7 +57,6 @@ class Transcript:
     title: str | None = None
     tree: EntryTree = field(default_factory=EntryTree)
     warnings: list[ReadWarning] = field(default_factory=list[ReadWarning])
-    version: int = 0
     _lanes: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
     _lane: str | None = None
 
@@ -87,7 +86,6 @@ class Transcript:
         if self.has_header:
             return
         self.has_header = True
-        self.version += 1
         self.session = session_id_of(record) or self.session
         self.tree.session = self.session
         self.project = string_at(record, "cwd")
@@ -102,7 +100,6 @@ class Transcript:
             return
         before = len(self.tree.repeated)
         self.tree.add(entry)
-        self.version += 1
         if lane is not None:
             self._lane = lane
             self._lanes[lane] = self.tree.leaf
@@ -116,7 +113,6 @@ class Transcript:
 
     def _take_mutation(self, kind: str, record: Mapping[str, Any]) -> None:
         """Takes what a session of version 4 notes beside its entries."""
-        self.version += 1
         if kind == "fact" and record.get("fact") == "name":
             self.title = (string_at(record, "name") or "").strip() or None
         lane = string_at(record, "lane")

@@ -87,15 +87,15 @@ class TranscriptSet:
     def __init__(self, files: Iterable[Transcript], *, known: Collection[str] = ()) -> None:
         self.sessions = _sessions_of(files)
         self.turns: dict[Key, SharedTurn] = {}
-        trees = {
+        self._trees = {
             file: file.tree.turns(known)
             for session in self.sessions.values()
             for file in session.files
         }
-        self._join_families(trees)
+        self._join_families()
         for session in self.sessions.values():
             for file in session.files:
-                self._take(session, file, trees[file])
+                self._take(session, file)
         self.predecessors: dict[Key, Key | None] = {
             key: shared.predecessor for key, shared in self.turns.items()
         }
@@ -105,8 +105,19 @@ class TranscriptSet:
         """Returns all turns, each behind its predecessor."""
         return parents_first(self.predecessors)
 
-    def _take(self, session: Session, file: Transcript, turns: dict[str, TreeTurn]) -> None:
-        for turn in turns.values():
+    def lines_of(self, file: Transcript, turns: Collection[Key]) -> list[int]:
+        """Returns the lines of a file that hold these turns, or copies of them."""
+        session = self.sessions.get(file.session)
+        if session is None or file not in self._trees:
+            return []
+        return [
+            turn.entry.line
+            for turn in self._trees[file].values()
+            if _key(session.family, turn.id) in turns
+        ]
+
+    def _take(self, session: Session, file: Transcript) -> None:
+        for turn in self._trees[file].values():
             key = _key(session.family, turn.id)
             before = turn.predecessor
             if key not in self.turns:
@@ -120,12 +131,12 @@ class TranscriptSet:
         head = file.tree.head()
         session.ends.append(_key(session.family, head) if head is not None else None)
 
-    def _join_families(self, trees: dict[Transcript, dict[str, TreeTurn]]) -> None:
+    def _join_families(self) -> None:
         """Joins forks whose origin is gone with the family whose entries they begin with."""
         families: dict[str, set[str]] = {}
         for session in self.sessions.values():
             ids = families.setdefault(session.family, set())
-            ids.update(*(trees[file] for file in session.files))
+            ids.update(*(self._trees[file] for file in session.files))
         for family in [name for name in families if name not in self.sessions]:
             begins = families[family]
             other = next(
