@@ -28,7 +28,8 @@ Choices that the transcripts leave open:
   one person that it is with; that is a name without an id.
 - An answer that says that there is none (`NO_REPLY`) is no turn, and neither is the copy of an
   answer that notes its delivery.
-- A transcript in an archive (`session_transcript_archives`) is not read: what was followed is here.
+- A transcript that was moved into an archive (`session_transcript_archives`, or one for cold ones)
+  is not read: nothing says there in which directory it began, and so whose rules it falls under.
 """
 
 from __future__ import annotations

@@ -28,6 +28,12 @@ class SessionWriter:
         self._listed: dict[str, list[str]] = {name: [] for name in self._sessions}
         for key in self._turns:
             self._listed[family.owners[key]].append(key)
+        self._spawns = {
+            entry.spawned: (transcript, entry.id)
+            for transcript in reversed(family.transcripts)
+            for entry in reversed(transcript.entries)
+            if entry.spawned is not None
+        }
         self._callers = {
             name: caller for name in self._sessions if (caller := self._caller_of(name)) is not None
         }
@@ -171,25 +177,17 @@ class SessionWriter:
         return CallerRef(session=self._family.owners[turn], turn=turn)
 
     def _named_spawn(self, first: Transcript) -> str | None:
-        for transcript in self._family.transcripts:
-            for entry in transcript.entries:
-                if entry.spawned is not None and entry.spawned == first.facts.conversation:
-                    return self._family.turn_at(transcript, entry.id)
-        return None
+        transcript, entry = self._spawns.get(first.facts.conversation or "", (first, None))
+        return self._family.turn_at(transcript, entry)
 
     def _spawn_by_time(self, first: Transcript, spawner: str) -> str | None:
-        transcript = next(
-            (one for one in self._family.transcripts if one.facts.session == spawner), None
-        )
         began = first.facts.created_ms
-        if transcript is None or began is None:
-            return None
-        before = [
-            entry.id
-            for entry in transcript.entries
-            if entry.written_ms is not None and entry.written_ms <= began
-        ]
-        return self._family.turn_at(transcript, before[-1]) if before else None
+        for transcript in self._family.transcripts:
+            if transcript.facts.session == spawner and began is not None:
+                for entry in reversed(transcript.entries):
+                    if entry.written_ms is not None and entry.written_ms <= began:
+                        return self._family.turn_at(transcript, entry.id)
+        return None
 
     def _forked_from(self, name: str, head: str | None, tips: tuple[str, ...]) -> ForkPoint | None:
         """Returns the last turn above the head, or another tip, that was copied from the origin."""

@@ -21,6 +21,7 @@ NAME = "openclaw-agent.sqlite"
 """How every agent's database is called; others beside it have names that begin with this one's."""
 
 EVENTS = "transcript_events"
+_WINDOWS = "session_windows"
 _WINDOW_COLUMNS = (
     "session_id",
     "session_key",
@@ -63,11 +64,12 @@ def is_own(db: Database) -> bool:
 def read_facts(db: Database) -> list[Facts]:
     """Returns what is known of each transcript; reads no words."""
     nodes = _by_name(db, "session_nodes", _NODE_COLUMNS)
-    windows = _by_name(db, "session_windows", _WINDOW_COLUMNS)
+    windows = _by_name(db, _WINDOWS, _WINDOW_COLUMNS)
+    names = db.select(("session_id",), f"FROM {_transcripts(db)}")
     withdrawn = {name for (name,) in db.table("memory_session_tombstones", ("session_id",))}
     people = _people(db)
     found: list[Facts] = []
-    for name in dict.fromkeys((*windows, *_names(db))):
+    for name in [name for (name,) in names if isinstance(name, str) and name]:
         window = windows.get(name, {})
         node = nodes.get(window.get("session_key", ""), {})
         is_direct = window.get("session_scope") == _OWN_SCOPE
@@ -97,22 +99,21 @@ def read_facts(db: Database) -> list[Facts]:
 def read_states(db: Database) -> dict[str, tuple[Any, ...]]:
     """Returns by transcript what differs as soon as entries were added to it or rewritten.
 
-    Costs a look at the index of all entries, and at no entry.
+    Costs a look into an index for each transcript, and at no entry.
     """
-    if not db.columns_of(EVENTS):
-        return {}
     rewritten = db.table("transcript_rewrite_watermarks", ("session_id", "generation"))
     generations: dict[Any, Any] = dict(rewritten)
-    sizes = db.select(("session_id", "count(*)", "max(seq)"), f"FROM {EVENTS} GROUP BY session_id")
-    return {name: (count, last, generations.get(name)) for name, count, last in sizes}
+    last = f"(SELECT max(seq) FROM {EVENTS} WHERE session_id = transcript.session_id)"
+    rows = db.select(("session_id", last), f"FROM {_transcripts(db)} AS transcript")
+    return {name: (seq, generations.get(name)) for name, seq in rows}
 
 
 def read_directories(db: Database) -> dict[str, str]:
     """Returns the directories in which transcripts began, as far as their first rows tell."""
-    rows = db.table(
-        EVENTS,
-        ("session_id", "event_json"),
-        "WHERE seq = 0 AND length(event_json) < ?",
+    rows = db.select(
+        ("entry.session_id", "event_json"),
+        f"FROM {_transcripts(db)} AS transcript JOIN {EVENTS} AS entry"
+        " ON entry.session_id = transcript.session_id AND seq = 0 WHERE length(event_json) < ?",
         (_HEADER_LIMIT_BYTES,),
     )
     found: dict[str, str] = {}
@@ -182,12 +183,11 @@ def _by_name(db: Database, table: str, columns: tuple[str, ...]) -> dict[str, Re
     }
 
 
-def _names(db: Database) -> list[str]:
-    """Returns the transcripts that have entries but no row of their own, as in a damaged file."""
-    if not db.columns_of(EVENTS) or db.columns_of("session_windows"):
-        return []
-    rows = db.select(("DISTINCT session_id",), f"FROM {EVENTS}")
-    return [name for (name,) in rows if isinstance(name, str) and name]
+def _transcripts(db: Database) -> str:
+    """Returns what to select the names of all transcripts from."""
+    if db.columns_of(_WINDOWS):
+        return _WINDOWS
+    return f"(SELECT DISTINCT session_id FROM {EVENTS})"
 
 
 def _people(db: Database) -> dict[Any, str]:
