@@ -31,12 +31,14 @@ from turnmark_session_store.transcripts.hermes import HermesReader
 from turnmark_session_store.transcripts.openclaw import OpenClawReader
 from turnmark_session_store.transcripts.opencode import OpencodeReader
 from turnmark_session_store.transcripts.openprogram import OpenProgramReader
+from turnmark_session_store.transcripts.pi import PiReader
 from turnmark_session_store.transcripts.reader import Reader, ReadSession, ReadTurn
 from turnmark_session_store.transcripts.recognise import EXPORT_AGENT, find_transcripts
 
 # How many records that could not be read are named; the others are counted.
 _NAMED = 10
 _STDIN = "-"
+_OF_GIT = ".git"
 _FREE_WRITER = "builtin"
 
 Marks = Mapping[str, Mapping[str, MarkOut]]
@@ -145,6 +147,7 @@ class _Import:
             OpenClawReader(skip_directories=own),  # before pi's: the grammar of its files is pi's
             OpencodeReader(skip_directories=own),
             OpenProgramReader(skip_directories=own),
+            PiReader(skip_directories=own),
         )
         self.tally = Tally()
 
@@ -227,9 +230,12 @@ class _Import:
 
 
 def _files_below(directory: Path) -> Iterator[Path]:
-    """Yields the regular files below, sorted; links would lead out, or to the same file twice."""
+    """Yields the regular files below, sorted; links would lead out, or to the same file twice.
+
+    What git keeps is nobody's transcript, and there may be a repository in each session.
+    """
     for folder, folders, names in os.walk(directory):
-        folders.sort()
+        folders[:] = sorted(name for name in folders if name != _OF_GIT)
         paths = (Path(folder, name) for name in sorted(names))
         yield from (path for path in paths if path.is_file() and not path.is_symlink())
 

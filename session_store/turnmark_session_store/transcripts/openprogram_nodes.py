@@ -35,6 +35,8 @@ _ROLES: dict[str, NodeRole] = {
 _ROOT = "ROOT"
 _NUMBER = re.compile(r"(\d+)-")
 _LARGEST_SEQ = 2**63
+# As long as an id may be in the store.
+_ID_LIMIT_BYTES = 512
 # An answer of a tool may be a whole file; what was said is never cut.
 _TOOL_TEXT_CHARACTERS = 20_000
 
@@ -96,7 +98,7 @@ def parse_node(content: bytes, file: str) -> Node | str:
     if record is None:
         return "is no JSON object"
     key, role = string_at(record, "id"), string_at(record, "role")
-    if key is None or not (key := replace_surrogates(key)).isprintable():
+    if key is None or not _can_be_id(key := replace_surrogates(key)):
         return "names no id"
     if role not in _ROLES:
         return "is of no known role"
@@ -124,6 +126,10 @@ def parse_object(content: bytes) -> Mapping[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return cast("Mapping[str, Any]", parsed) if isinstance(parsed, dict) else None
+
+
+def _can_be_id(key: str) -> bool:
+    return key.isprintable() and len(key.encode()) <= _ID_LIMIT_BYTES
 
 
 def _place(record: Mapping[str, Any], file: str) -> tuple[float, float, str]:
