@@ -36,8 +36,8 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
     touched_at: float = 0.0
 
 
-class DatabaseReader(Protocol):
-    """Reads the transcripts of one agent out of its databases, finished or still written."""
+class SourceReader(Protocol):
+    """Finds where an agent keeps conversations that are changed in place."""
 
     @property
     def agent(self) -> str:
@@ -55,6 +55,10 @@ class DatabaseReader(Protocol):
         in a place that is no known database.
         """
         ...
+
+
+class DatabaseReader(SourceReader, Protocol):
+    """Reads the transcripts of one agent out of its databases, finished or still written."""
 
     def conversations(self, db: Database) -> Sequence[Conversation]:
         """Returns what the database holds; asked at each change, so it reads no words."""

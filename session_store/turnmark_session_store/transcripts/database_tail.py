@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from abc import abstractmethod
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
@@ -36,7 +37,11 @@ from turnmark_session_store.transcripts.database_file import (
     size_of,
     stamp_of,
 )
-from turnmark_session_store.transcripts.database_live import Conversation, DatabaseReader
+from turnmark_session_store.transcripts.database_live import (
+    Conversation,
+    DatabaseReader,
+    SourceReader,
+)
 from turnmark_session_store.transcripts.known import Known
 from turnmark_session_store.transcripts.live import Standing
 from turnmark_session_store.transcripts.placing import place
@@ -96,13 +101,13 @@ class _Talk:
         self.rests_until = 0.0
 
 
-class DatabaseTail(Tail):
-    """Follows the databases of one agent below one directory; run it in a task of its own."""
+class ConversationTail(Tail):
+    """Follows conversations of one agent that are changed where they are, whatever holds them."""
 
     def __init__(
         self,
         store: SessionStore,
-        reader: DatabaseReader,
+        reader: SourceReader,
         root: Path,
         *,
         memory_for: MemoryFor = always_on,
@@ -174,13 +179,25 @@ class DatabaseTail(Tail):
                 moments.append(talk.touched_at + _KEEP_SECONDS)
         return moments
 
+    @abstractmethod
+    def _source_of(self, path: Path) -> Path | None:
+        """Returns what holds the conversation that a changed path tells of, None if nothing does."""
+
+    @abstractmethod
+    def _found_in(self, path: Path) -> tuple[FileIdentity, int, list[Conversation]]:
+        """Returns what a source is, its bytes and its conversations, the newest first."""
+
+    @abstractmethod
+    def _read(self, path: Path, one: Conversation, without: Collection[str]) -> Standing:
+        """Returns what a conversation says now; blocks on disk."""
+
     # What to look at next.
 
     async def _sort_in(self) -> None:
         """Turns wishes and changed paths into databases to look at."""
         dirty, self._dirty = self._dirty, set()
         scan, self._scan_wanted = self._scan_wanted, False
-        changed = set(filter(None, map(database_of, dirty)))
+        changed = set(filter(None, map(self._source_of, dirty)))
         if scan or not changed <= self._sources.keys():
             there = await anyio.to_thread.run_sync(self._reader.databases, self.root)
             found = {path for path in there if scan or changed & {path, *path.parents}}
@@ -216,7 +233,7 @@ class DatabaseTail(Tail):
         source.wants_look = False
         began = time.monotonic()
         try:
-            found = await anyio.to_thread.run_sync(self._found_in, source)
+            found = await anyio.to_thread.run_sync(self._found_in, source.path)
         except FileNotFoundError:
             self._forget_source(source.path)  # its turns stay: absence takes nothing back
             return
@@ -228,16 +245,6 @@ class DatabaseTail(Tail):
         self._errors.pop(str(source.path), None)
         await self._compare(source, found)
         source.looks_from = time.time() + self._rest_after(time.monotonic() - began)
-
-    def _found_in(self, source: _Source) -> tuple[FileIdentity, int, list[Conversation]]:
-        """Returns what a database is, its bytes and its conversations, the newest first."""
-        stamp = stamp_of(source.path)
-        found = read_database(source.path, self._reader.conversations)
-        return (
-            FileIdentity(device=stamp.device, inode=stamp.inode),
-            size_of(source.path),
-            sorted(found, key=lambda one: -one.touched_at),
-        )
 
     async def _compare(
         self, source: _Source, found: tuple[FileIdentity, int, list[Conversation]]
@@ -345,12 +352,6 @@ class DatabaseTail(Tail):
             return one.fingerprint
         return one.fingerprint + hashlib.blake2b("\n".join(without).encode()).digest()
 
-    def _read(self, path: Path, one: Conversation, without: Collection[str]) -> Standing:
-        def read(db: Database) -> Standing:
-            return self._reader.read(db, one, without=without, now=time.time())
-
-        return read_database(path, read)
-
     async def _look_up(self, known: Known, standing: Standing) -> None:
         """Learns which turns of a conversation are in the store."""
         ids = {turn.turn.id or "" for read in standing.sessions for turn in read.turns}
@@ -375,3 +376,41 @@ class DatabaseTail(Tail):
         self._placed(tx, session, self._connected_ms)
         if checkpoint is not None:
             save_conversation(tx, self.agent, checkpoint)
+
+
+class DatabaseTail(ConversationTail):
+    """Follows the databases of one agent below one directory; run it in a task of its own."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        reader: DatabaseReader,
+        root: Path,
+        *,
+        memory_for: MemoryFor = always_on,
+        placed: Placed = nothing_more,
+        rest_per_work: float = REST_PER_WORK,
+    ) -> None:
+        super().__init__(
+            store, reader, root, memory_for=memory_for, placed=placed, rest_per_work=rest_per_work
+        )
+        self._databases = reader
+
+    def _source_of(self, path: Path) -> Path | None:
+        return database_of(path)
+
+    def _found_in(self, path: Path) -> tuple[FileIdentity, int, list[Conversation]]:
+        """Returns what a database is, its bytes and its conversations, the newest first."""
+        stamp = stamp_of(path)
+        found = read_database(path, self._databases.conversations)
+        return (
+            FileIdentity(device=stamp.device, inode=stamp.inode),
+            size_of(path),
+            sorted(found, key=lambda one: -one.touched_at),
+        )
+
+    def _read(self, path: Path, one: Conversation, without: Collection[str]) -> Standing:
+        def read(db: Database) -> Standing:
+            return self._databases.read(db, one, without=without, now=time.time())
+
+        return read_database(path, read)
