@@ -115,14 +115,14 @@ class Storage:
         self._base = base
 
     def sessions(self, names: Iterable[Path]) -> Iterator[SessionRecord]:
-        """Yields the sessions whose own files are given.
+        """Yields the sessions whose own files are given; one that is lost says nothing.
 
         Raises:
             Unavailable: if a file cannot be read.
         """
         for path in names:
             warnings: list[ReadWarning] = []
-            info = _object(path, warnings)
+            info: Mapping[str, Any] = _object(path, warnings) if path.exists() else {}
             own = info.get("id")
             name = str(own) if is_plain_id(own) else path.stem
             nested = path.parent.name == _INFO
@@ -142,14 +142,21 @@ class Storage:
         )
 
     def session_file_of(self, place: Place, path: Path) -> Path | None:
-        """Returns the file of the session that another file belongs to, None if it is not there."""
+        """Returns the file of the session that another file belongs to; it need not be there.
+
+        None for a part of a message that is not there.
+        """
         session = place.owner
         if place.kind == _SESSION:
             return path
         if place.kind == _PART:
             session = path.parents[1].name if place.is_nested else self._session_of_part(path)
-        folders = (self._base / _SESSION).glob(f"*/{session}{SUFFIX}") if session else ()
-        return next((one for one in folders), None)
+        if not session:
+            return None
+        folder = self._base / _SESSION
+        there = sorted(folder.glob(f"*/{session}{SUFFIX}"))
+        lost = folder / (_INFO if place.is_nested else "") / f"{session}{SUFFIX}"
+        return there[0] if there else lost
 
     def _session_of_part(self, path: Path) -> str:
         record = _record(path)
