@@ -24,7 +24,7 @@ from turnmark_session_store.transcripts.openclaw_windows import Facts, Windows
 
 INDEX = "sessions.json"
 FOLDER = "sessions"
-_NAME = re.compile(r"(?P<session>[^/]+)\.jsonl(?:\.reset\.[^/]+)?")
+_NAME = re.compile(r"(?P<session>[^/]+)\.jsonl(?:\.reset\.[^/]+(?<!\.zst))?")
 _COPY = re.compile(r".*\.(?:checkpoint\.[^/]+|trajectory)")
 # The index is rewritten whole at each message; it holds no words.
 _INDEX_LIMIT_BYTES = 64 * 1024 * 1024

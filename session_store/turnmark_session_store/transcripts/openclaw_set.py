@@ -92,6 +92,7 @@ class Family:
         cut_cycles(parents, list(parents))
         self._above: dict[str, str | None] = {}
         self.owners: dict[str, str] = {}
+        self._tellers: dict[str, Transcript] = {}
         self.reached: dict[str, list[str]] = {}
         self.withdrawn: dict[str, list[str]] = {}
         self._share_out()
@@ -166,10 +167,12 @@ class Family:
             session = self.session_of(transcript)
             keys = self._keys[transcript.facts.session].values()
             if not transcript.facts.withdrawn:
-                reached = self.reached.setdefault(session, [])
-                self.reached[session] = list(dict.fromkeys((*reached, *keys)))
                 for key in keys:
                     self.owners.setdefault(key, session)
+                    self._tellers.setdefault(key, transcript)
+                reached = self.reached.setdefault(session, [])
+                held = [key for key in keys if self._is_reached(key, transcript)]
+                self.reached[session] = list(dict.fromkeys((*reached, *held)))
         for transcript in self.transcripts:
             if transcript.facts.withdrawn:
                 gone = self.withdrawn.setdefault(self.session_of(transcript), [])
@@ -178,6 +181,10 @@ class Family:
                     for key in self._keys[transcript.facts.session].values()
                     if key not in self.owners and self._rows[key][0].words is not None
                 ]
+
+    def _is_reached(self, key: str, transcript: Transcript) -> bool:
+        """Returns whether a session reaches a row: a sub-agent not what it was only given."""
+        return not transcript.facts.is_agent or self.owners[key] == self.session_of(transcript)
 
     def _collapse(self, parents: dict[str, str | None]) -> None:
         """Makes turns of the rows with words; all others only carry the chain."""
@@ -191,6 +198,8 @@ class Family:
             if words is None or key not in self.owners or self._repeats(words, before):
                 self._above[key], lost_above[key] = before, is_lost
                 continue
+            if before is not None and not self._is_reached(before, self._tellers[key]):
+                before = None
             self._above[key], lost_above[key] = key, False
             self.turns[key] = Turn(
                 id=key,

@@ -37,7 +37,8 @@ _HARNESS_STARTS = (
 # A command with nothing behind it: typed by a person, and nothing to remember of one.
 _BARE_COMMAND = re.compile(r"\s*/[a-z][\w:-]*\s*", re.IGNORECASE)
 
-_TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?"
+# With the day of the week, which no line of a log has that a person pastes.
+_TIME = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?"
 _FENCED = r"```(?:json)?\n.*?\n```[ \t]*(?=\n|\Z)"
 _CONTEXT_BEGINS = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>"
 _CONTEXT_ENDS = "<<<END_OPENCLAW_INTERNAL_CONTEXT>>>"

@@ -289,6 +289,23 @@ def test_a_sub_agent_that_no_record_names_was_spawned_by_what_was_last(gateway: 
     assert agent.caller.turn == asked
 
 
+def test_a_sub_agent_that_was_given_what_was_said_begins_with_its_task(gateway: Gateway) -> None:
+    """The copies stay with the session that said them, and the task has a caller."""
+    gateway.begin()
+    asked = gateway.user("one")
+    child = "agent:main:subagent:1"
+    gateway.begin(child, spawned_by=MAIN)
+    for event in gateway.path_to(gateway.current[MAIN], asked):
+        gateway.append(event, child)
+    gateway.user("Count the files.", child)
+    gateway.answer("4 files.", child)
+    main, agent = sessions_in(gateway.path).values()
+    assert (said(main), said(agent)) == (["one"], ["Count the files.", "4 files."])
+    assert (agent.turns[0].predecessor, agent.turns[0].lost_predecessor) == (None, False)
+    assert agent.turns[0].turn.caller == agent.caller
+    assert (agent.tips, agent.head) == ((agent.turns[-1].turn.id,), agent.turns[-1].turn.id)
+
+
 @pytest.mark.parametrize(
     ("key", "columns"),
     [

@@ -91,6 +91,7 @@ def test_files_beside_transcripts_are_none(folder: Path) -> None:
     names = [
         "a.jsonl",
         "b.jsonl.reset.2026-08-09T10-00-00.000Z",
+        "b.jsonl.reset.2026-08-09T11-00-00.000Z.zst",
         "c.jsonl.deleted.2026-08-09T10-00-00.000Z",
         "d.jsonl.full.bak",
         "e.checkpoint.0a0b0c0d-0000-4000-8000-000000000000.jsonl",
@@ -104,7 +105,7 @@ def test_files_beside_transcripts_are_none(folder: Path) -> None:
     known = [file.name for file in files if OPENCLAW.recognises(file, file.read_bytes())]
     assert known == names[:2]
     live = OpenClawLiveReader()
-    assert [live.session_of(file) for file in files] == ["a", "b", *[None] * 6]
+    assert [live.session_of(file) for file in files] == ["a", "b", *[None] * 7]
 
 
 def test_a_file_is_told_from_pis_by_its_records_or_its_folder(tmp_path: Path) -> None:

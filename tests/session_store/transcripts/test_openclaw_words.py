@@ -38,6 +38,7 @@ def said(text: Any, role: str = "user", **fields: Any) -> tuple[str, str] | None
         ("[Wed 2026-02-18 11:21 GMT+1] I live in Bergen.", "I live in Bergen."),
         ("[Telegram Robin id:85 +1h Sat 2026-02-28 01:11 GMT+7] 你好", "你好"),
         ("[1] is the first note", "[1] is the first note"),
+        ("[2026-08-09 10:00:01] ERROR: why?", "[2026-08-09 10:00:01] ERROR: why?"),
         ("[Bootstrap pending] Read BOOTSTRAP.md.\nThen go on.\n\nHello", "Hello"),
         (f"{SENDER}I live in Bergen.", "I live in Bergen."),
         (f"Conversation info (untrusted metadata):\n```json\n{{}}\n```\n\n{SENDER}Hi", "Hi"),
