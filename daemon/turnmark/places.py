@@ -101,6 +101,14 @@ def openclaw_dir(configured: str, *, environ: Environment | None = None) -> Path
     return _agent_dir(configured, env, _given(env, "OPENCLAW_STATE_DIR", usual.name))
 
 
+def pi_dir(configured: str, *, environ: Environment | None = None) -> Path | None:
+    """Returns the directory in which pi keeps its sessions, None where its transcripts are off."""
+    env = os.environ if environ is None else environ
+    own = _chosen(env.get("PI_CODING_AGENT_DIR"), None, None, env) or home_dir(env) / ".pi/agent"
+    sessions = _chosen(env.get("PI_CODING_AGENT_SESSION_DIR"), None, None, env)
+    return _agent_dir(configured, env, sessions or own / "sessions")
+
+
 def writer_dirs(state: Path) -> tuple[Path, ...]:
     """Returns where writers that are agents themselves work; their sessions are never read in.
 

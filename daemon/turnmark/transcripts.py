@@ -28,6 +28,7 @@ from turnmark_session_store.transcripts.live import LiveReader
 from turnmark_session_store.transcripts.openclaw_database import OpenClawDatabaseReader
 from turnmark_session_store.transcripts.openclaw_live import OpenClawLiveReader
 from turnmark_session_store.transcripts.opencode_live import OpencodeDatabases
+from turnmark_session_store.transcripts.pi_live import PiLiveReader
 from turnmark_session_store.transcripts.tail import TranscriptTail
 from turnmark_session_store.transcripts.tail_loop import Placed, Tail, TailStatus
 
@@ -54,6 +55,7 @@ class Transcripts:
             ClaudeCodeLiveReader(),
             CodexLiveReader(),
             OpenClawLiveReader(),
+            PiLiveReader(),
         )
         databases: Iterable[DatabaseReader] = (
             HermesLiveReader(),

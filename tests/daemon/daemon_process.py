@@ -53,6 +53,7 @@ class DaemonPlace:
         self.hermes = root / "hermes"
         self.openclaw = root / "openclaw"
         self.opencode = root / "opencode" / "opencode.db"
+        self.pi = root / "pi"
         self.config = root / "config.toml"
         self.configure(idle_minutes=idle_minutes, more=config)
         self.process: subprocess.Popen[bytes] | None = None
@@ -93,6 +94,7 @@ class DaemonPlace:
             "HERMES_HOME": str(self.hermes),
             "OPENCLAW_STATE_DIR": str(self.openclaw),
             "OPENCODE_DB": str(self.opencode),
+            "PI_CODING_AGENT_SESSION_DIR": str(self.pi),
         }
         given = {**os.environ, **agents, **(environ or {})}
         given.pop("TURNMARK_FAILPOINT", None)

@@ -16,6 +16,7 @@ from turnmark.places import (
     home_dir,
     openclaw_dir,
     opencode_place,
+    pi_dir,
     socket_path,
     state_dir,
     workspace_dir,
@@ -115,7 +116,12 @@ def test_agents_say_where_their_files_are() -> None:
     assert opencode_place("auto", environ=alone) == Path("/tmp/mine.db")
     assert openclaw_dir("auto", environ=home) == Path("/home/me/.openclaw")
     assert openclaw_dir("auto", environ={**home, "OPENCLAW_STATE_DIR": "/s"}) == Path("/s")
-    for find in (claude_code_dir, codex_dir, hermes_dir, openclaw_dir, opencode_place):
+    assert pi_dir("auto", environ=home) == Path("/home/me/.pi/agent/sessions")
+    moved = {**home, "PI_CODING_AGENT_DIR": "~/pi"}
+    assert pi_dir("auto", environ=moved) == Path("/home/me/pi/sessions")
+    flat = {**moved, "PI_CODING_AGENT_SESSION_DIR": "/srv/talks"}
+    assert pi_dir("auto", environ=flat) == Path("/srv/talks")
+    for find in (claude_code_dir, codex_dir, hermes_dir, openclaw_dir, opencode_place, pi_dir):
         assert find("off", environ=named) is None
         assert find("~/x", environ=named) == Path("/home/me/x")
 

@@ -24,6 +24,11 @@ from session_store.transcripts.hermes_store import HermesStore
 from session_store.transcripts.live_sessions import Recording, torn
 from session_store.transcripts.openclaw_gateway import Gateway
 from session_store.transcripts.opencode_program import Opencode
+from session_store.transcripts.pi_records import SESSION as PI_SESSION
+from session_store.transcripts.pi_records import file_name as pi_file_name
+from session_store.transcripts.pi_records import header as pi_header
+from session_store.transcripts.pi_records import lines as pi_lines
+from session_store.transcripts.pi_records import user as pi_user
 from session_store.transcripts.tailing import Dag, append, dag_in, differences
 from turnmark_events.types import TipMoved
 from turnmark_session_store.database import open_reader
@@ -271,6 +276,31 @@ async def test_what_codex_writes_is_followed_archived_and_recalled(place: Daemon
     assert "Bergen" in turnmark(place, "recall", "where do I live?")
     assert "2 turns, 0 new" in turnmark(place, "import", place.codex, "--no-flush")
     assert f"following 1 file in {place.codex}" in turnmark(place, "status")
+    place.stop()
+
+
+@pytest.mark.anyio
+async def test_what_pi_writes_is_followed_branched_and_recalled(place: DaemonPlace) -> None:
+    """From a line in a transcript to the answer of a recall; both branches are there once."""
+    file = place.pi / "--home-robin-demo--" / pi_file_name()
+    place.start()
+    assert f"waiting for {place.pi}" in turnmark(place, "status")
+    said = (
+        pi_user("aaaa0001", None, "I moved from Oslo to Bergen in May.", 1),
+        pi_user("aaaa0002", "aaaa0001", "我喜欢黑咖啡。", 2),
+        pi_user("aaaa0003", "aaaa0001", "I prefer tabs over spaces.", 3),
+    )
+    async with place.connect() as client, client.subscribe(types=["TipMoved"]) as events:
+        for records in ((pi_header(), *said[:2]), said[2:]):
+            append(file, pi_lines(*records))
+            with anyio.fail_after(SECONDS):
+                event = await anext(events)
+                assert isinstance(event, TipMoved)
+                assert (event.session, event.old) == (PI_SESSION, None)
+    turnmark(place, "flush")
+    assert "Bergen" in turnmark(place, "recall", "where do I live?")
+    assert "3 turns, 0 new" in turnmark(place, "import", place.pi, "--no-flush")
+    assert f"following 1 file in {place.pi}" in turnmark(place, "status")
     place.stop()
 
 

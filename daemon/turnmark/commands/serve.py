@@ -84,6 +84,7 @@ def _transcripts(config: Config, environ: Mapping[str, str]) -> dict[str, Path]:
         "hermes": places.hermes_dir(config.transcripts.hermes, environ=environ),
         "openclaw": places.openclaw_dir(config.transcripts.openclaw, environ=environ),
         "opencode": places.opencode_place(config.transcripts.opencode, environ=environ),
+        "pi": places.pi_dir(config.transcripts.pi, environ=environ),
     }
     return {agent: place for agent, place in found.items() if place is not None}
 
