@@ -14,6 +14,7 @@ import pytest
 
 from session_store.stage import Stage
 from session_store.transcripts.opencode_program import WRITTEN, Opencode
+from session_store.transcripts.opencode_stores import NewOpencode
 from session_store.transcripts.tailing import (
     IMPATIENT,
     PATIENT,
@@ -360,6 +361,36 @@ async def test_a_sub_agents_session_waits_for_the_call_that_began_it(
     assert sorted(await tailed.said()) == ["Ask somebody", "Find it", "Found", "I ask."]
     task = found["turns"][_key(found, "Find it")]
     assert (task[0], task[2], task[6]) == (None, "runtime", _key(found, "I ask."))
+
+
+@pytest.mark.anyio
+async def test_rows_of_2x_are_followed_as_well(tmp_path: Path, place: Path) -> None:
+    """Written in place while they stream; forked, put back, deleted."""
+    program = NewOpencode(tmp_path / "opencode.db", now=round(time.time() * 1000) - _LATELY_MS)
+    async with Tailed(place / "a.db", tmp_path) as tailed:
+        session = program.open("a")
+        program.prompt(session, "one")
+        told = program.answer(session, "t", done=False)
+        await tailed.settle(program.path)
+        assert await tailed.said() == ["one"]
+        content = [{"type": "text", "text": "two"}]
+        program.write(told, content=content)
+        await tailed.settle(program.path)
+        assert await tailed.said() == ["one"]
+        program.write(told, time={"created": program.now, "completed": program.now})
+        await tailed.settle(program.path)
+        assert await tailed.said() == ["one", "two"]
+        cut = program.prompt(session, "three")
+        program.prompt(program.fork(session, "b", before=cut), "other three")
+        await tailed.settle(program.path)
+        assert await tailed.said() == ["one", "two", "three", "other three"]
+        program.revert(session, cut)
+        await tailed.settle(program.path)
+        program.commit(session, cut)
+        program.prompt(session, "last three")
+        await tailed.settle(program.path)
+        assert await tailed.said() == ["one", "two", "other three", "last three"]
+    program.close()
 
 
 @pytest.mark.anyio
