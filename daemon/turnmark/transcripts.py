@@ -93,7 +93,9 @@ class Transcripts:
             for place in tail.places:
                 listeners.setdefault(place, []).append(tail)
         for place, tails in listeners.items():
-            watcher.add_root(place, partial(_tell, tails), accepts=is_of_transcripts)
+            deep = any(place not in tail.flat_places for tail in tails)
+            told = partial(_tell, tails)
+            watcher.add_root(place, told, accepts=is_of_transcripts, deep=deep)
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Follows until cancelled."""

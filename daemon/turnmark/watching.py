@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -51,6 +52,12 @@ _OVERFLOW: Final = 8_192
 
 _DROSS: Final = ("~", ".swp", ".swx", ".swpx", ".tmp", ".part")
 
+_AT_ONCE_MS: Final = 1
+"""The shortest that `watchfiles` waits."""
+
+Changes = set[tuple[int, str]]
+Tell = Callable[[Changes], None]
+
 Told = Callable[[frozenset[str], bool], Awaitable[None]]
 """Hears the paths that changed under a root, and whether everything has to be looked at."""
 
@@ -67,10 +74,13 @@ def is_edit(name: str) -> bool:
 class _Root:
     """One watched directory, and what is still to be told of it."""
 
-    def __init__(self, path: Path, told: Told, accepts: Callable[[str], bool]) -> None:
+    def __init__(
+        self, path: Path, told: Told, accepts: Callable[[str], bool], *, deep: bool
+    ) -> None:
         self.path = path
         self.told = told
         self.accepts = accepts
+        self.deep = deep
         self.identity: tuple[int, int] | None = None
         self.is_new = True
         self.paths: set[str] = set()
@@ -96,6 +106,54 @@ class _Root:
                 await self.told(paths, everything)
 
 
+class _Armed:
+    """What the system tells: of all below some roots, and of what lies right in some others.
+
+    One of both waits; the other is looked at whenever that one wakes.
+    """
+
+    def __init__(self, deep: list[str], flat: list[str], *, polling: bool) -> None:
+        self._flat = _notify(flat, polling=polling, recursive=False) if flat else None
+        try:
+            self._deep = _notify(deep, polling=polling, recursive=True) if deep else None
+        except BaseException:
+            if self._flat is not None:
+                self._flat.close()
+            raise
+
+    def watch(self, step_ms: int, timeout_ms: int, turn: Callable[[], bool], tell: Tell) -> None:
+        """Tells what changed, until `turn` says to stop, asked once a step, or the time is over."""
+        first, second = (self._deep, self._flat) if self._deep is not None else (self._flat, None)
+        assert first is not None  # noqa: S101  it is made of roots
+        # Files that change at every step are told of after two all the same.
+        found = first.watch(step_ms, step_ms, timeout_ms, _Step(second, turn, tell))
+        if isinstance(found, set):
+            tell(found)
+
+    def close(self) -> None:
+        """Ends the watching."""
+        for one in (self._deep, self._flat):
+            if one is not None:
+                one.close()
+
+
+class _Step:
+    """What `watchfiles` asks once a step: a chance to look at what else is watched."""
+
+    def __init__(self, second: RustNotify | None, turn: Callable[[], bool], tell: Tell) -> None:
+        self._second = second
+        self._turn = turn
+        self._tell = tell
+
+    def is_set(self) -> bool:
+        """Tells whether to return."""
+        if self._second is not None:
+            found = self._second.watch(_AT_ONCE_MS, _AT_ONCE_MS, _AT_ONCE_MS, None)
+            if isinstance(found, set):
+                self._tell(found)
+        return self._turn()
+
+
 class FileWatcher:
     """Watches directories for all who want to know; `run` it once, add roots before or later."""
 
@@ -109,14 +167,24 @@ class FileWatcher:
         self._ended = False
         self._armed = anyio.Event()
 
-    def add_root(self, path: Path, told: Told, *, accepts: Callable[[str], bool] = is_edit) -> None:
+    def add_root(
+        self,
+        path: Path,
+        told: Told,
+        *,
+        accepts: Callable[[str], bool] = is_edit,
+        deep: bool = True,
+    ) -> None:
         """Watches the directory at `path`, which need not be there yet, and all below it.
+
+        One that is not `deep` is watched for what lies right in it: where a program has its own
+        code and caches below, each of their directories would cost a watch.
 
         `told` is awaited on the loop with absolute paths, never twice at the same time; first it
         hears that everything has to be looked at. An error that it raises ends the watcher.
         `accepts` is asked in the watcher's thread, with the path relative to the root.
         """
-        root = _Root(path, told, accepts)
+        root = _Root(path, told, accepts, deep=deep)
         with self._lock:
             self._roots[path] = root
         self._changed.set()
@@ -165,13 +233,9 @@ class FileWatcher:
                 with anyio.CancelScope(shield=True):
                     await anyio.to_thread.run_sync(thread.join)
 
-    def is_set(self) -> bool:
-        """Tells `watchfiles`, once a step, whether to return: the roots changed, or it is over."""
-        return self._changed.is_set()
-
     def _watch(self, token: anyio.lowlevel.EventLoopToken) -> None:
         _name_thread()
-        notify: RustNotify | None = None
+        notify: _Armed | None = None
         try:
             while not self._ended:
                 self._changed.clear()
@@ -184,7 +248,7 @@ class FileWatcher:
             if notify is not None:
                 notify.close()
 
-    def _follow(self, notify: RustNotify | None, token: anyio.lowlevel.EventLoopToken) -> None:
+    def _follow(self, notify: _Armed | None, token: anyio.lowlevel.EventLoopToken) -> None:
         """Tells what happens until the roots have to be looked at anew."""
         while not self._changed.is_set() and self._is_as_armed():
             absent = any(root.identity is None for root in self._snapshot())
@@ -192,12 +256,11 @@ class FileWatcher:
             if notify is None:
                 self._changed.wait(timeout_ms / 1_000)
                 continue
-            # Files that change at every step are told of after two all the same.
-            found = notify.watch(self._step_ms, self._step_ms, timeout_ms, self)
-            if isinstance(found, set):
-                self._sort(found, token)
+            notify.watch(
+                self._step_ms, timeout_ms, self._changed.is_set, partial(self._sort, token=token)
+            )
 
-    def _sort(self, found: set[tuple[int, str]], token: anyio.lowlevel.EventLoopToken) -> None:
+    def _sort(self, found: Changes, token: anyio.lowlevel.EventLoopToken) -> None:
         paths = {path for _, path in found}
         for root in self._snapshot():
             prefix = f"{root.path}{os.sep}"
@@ -225,9 +288,7 @@ class FileWatcher:
 
         anyio.from_thread.run_sync(add, token=token)
 
-    def _rearmed(
-        self, old: RustNotify | None, token: anyio.lowlevel.EventLoopToken
-    ) -> RustNotify | None:
+    def _rearmed(self, old: _Armed | None, token: anyio.lowlevel.EventLoopToken) -> _Armed | None:
         """Returns a watch on the roots as they are now; the old one goes when the new one stands.
 
         All of them have to be looked at wholly then.
@@ -247,12 +308,13 @@ class FileWatcher:
             self._tell(root, [], token, everything=True)
         return notify
 
-    def _armed_on(self, roots: list[_Root]) -> RustNotify | None:
-        paths = [str(root.path) for root in roots]
-        if not paths:
+    def _armed_on(self, roots: list[_Root]) -> _Armed | None:
+        deep = [str(root.path) for root in roots if root.deep]
+        flat = [str(root.path) for root in roots if not root.deep]
+        if not roots:
             return None
         try:
-            return _notify(paths, polling=self._polling)
+            return _Armed(deep, flat, polling=self._polling)
         except FileNotFoundError:
             for root in roots:  # gone since it was looked at; the next look finds it or not
                 root.identity = None
@@ -267,7 +329,7 @@ class FileWatcher:
                 what_to_do="files are polled instead; raise fs.inotify.max_user_watches, or move "
                 "the workspace to a local disk",
             )
-            return _notify(paths, polling=True)
+            return _Armed(deep, flat, polling=True)
 
     def _is_as_armed(self) -> bool:
         return all(root.identity == _identity(root.path) for root in self._snapshot())
@@ -277,8 +339,8 @@ class FileWatcher:
             return list(self._roots.values())
 
 
-def _notify(paths: list[str], *, polling: bool) -> RustNotify:
-    return RustNotify(paths, False, polling, _POLL_MS, True, True)
+def _notify(paths: list[str], *, polling: bool, recursive: bool) -> RustNotify:
+    return RustNotify(paths, False, polling, _POLL_MS, recursive, True)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -112,6 +112,30 @@ async def test_runs_one_named_thread_for_all_roots(tmp_path: Path) -> None:
     assert THREAD_NAME not in [thread.name for thread in threading.enumerate()]
 
 
+@pytest.mark.parametrize("alone", [True, False])
+async def test_a_root_that_is_not_deep_is_watched_right_in_it(tmp_path: Path, alone: bool) -> None:
+    """Whether others are watched with all that is below them or not, by the one thread."""
+    flat, deep, watcher = Listener(), Listener(), quick()
+    (tmp_path / "flat" / "below").mkdir(parents=True)
+    (tmp_path / "deep" / "below").mkdir(parents=True)
+    watcher.add_root(tmp_path / "flat", flat, deep=False)
+    if not alone:
+        watcher.add_root(tmp_path / "deep", deep)
+    async with running(watcher):
+        await flat.wait_everything(1)
+        for number in range(2):
+            (tmp_path / "flat" / "below" / f"{number}.md").write_text("not told")
+            (tmp_path / "flat" / f"{number}.md").write_text("told")
+            await flat.wait_for(tmp_path / "flat" / f"{number}.md")
+            if not alone:
+                (tmp_path / "deep" / "below" / f"{number}.md").write_text("told")
+                await deep.wait_for(tmp_path / "deep" / "below" / f"{number}.md")
+        assert not any("below" in path for path in flat.paths)
+        names = [thread.name for thread in threading.enumerate()]
+        assert names.count(THREAD_NAME) == 1
+    assert THREAD_NAME not in [thread.name for thread in threading.enumerate()]
+
+
 async def test_goes_on_when_the_directory_is_replaced_or_comes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

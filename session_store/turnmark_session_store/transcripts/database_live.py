@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path, PurePath
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -54,6 +54,18 @@ class SourceReader(Protocol):
         Looks at names alone and into no directory where none can be: asked when anything changes
         in a place that is no known database.
         """
+        ...
+
+
+@runtime_checkable
+class ReadsFlatPlaces(Protocol):
+    """A `SourceReader` of an agent that has more than its sessions in one of its places.
+
+    Its own code, say, and caches: watching all that is below would cost a watch a directory.
+    """
+
+    def flat_places(self, root: Path) -> Collection[Path]:
+        """Returns those of its places in which only what lies right in them tells of changes."""
         ...
 
 

@@ -40,6 +40,7 @@ from turnmark_session_store.transcripts.database_file import (
 from turnmark_session_store.transcripts.database_live import (
     Conversation,
     DatabaseReader,
+    ReadsFlatPlaces,
     SourceReader,
 )
 from turnmark_session_store.transcripts.known import Known
@@ -124,6 +125,8 @@ class ConversationTail(Tail):
             rest_per_work=rest_per_work,
         )
         self._reader = reader
+        if isinstance(reader, ReadsFlatPlaces):
+            self.flat_places = reader.flat_places(root)
         self._sources: dict[Path, _Source] = {}
         self._changed: dict[_Key, None] = {}
         self._backlog: dict[_Key, None] = {}
@@ -181,7 +184,7 @@ class ConversationTail(Tail):
 
     @abstractmethod
     def _source_of(self, path: Path) -> Path | None:
-        """Returns what holds the conversation that a changed path tells of, None if nothing does."""
+        """Returns what holds the conversation that a changed path is of, None if nothing does."""
 
     @abstractmethod
     def _found_in(self, path: Path) -> tuple[FileIdentity, int, list[Conversation]]:

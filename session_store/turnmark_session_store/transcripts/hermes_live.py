@@ -38,7 +38,13 @@ class HermesLiveReader:
     agent = AGENT
 
     def places(self, root: Path) -> tuple[Path, ...]:
-        """Returns the directory itself: the database of the first profile lies in it."""
+        """Returns the directory itself, where the first profile's database is, and the others'."""
+        if root.suffix:
+            return (root.parent,)
+        return (root, root / _PROFILES)
+
+    def flat_places(self, root: Path) -> tuple[Path, ...]:
+        """Returns the directory itself: the program may be installed in it, with all it needs."""
         return (root.parent if root.suffix else root,)
 
     def databases(self, root: Path) -> Collection[Path]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -76,7 +76,10 @@ def nothing_more(tx: Transaction, session: str, connected_ms: int) -> None:
 
 
 class Tail(ABC):
-    """Follows one agent's sessions below `root`, in the directories `places`."""
+    """Follows one agent's sessions below `root`, in the directories `places`.
+
+    Of those that are `flat_places`, only what lies right in them has to be watched.
+    """
 
     def __init__(
         self,
@@ -91,6 +94,7 @@ class Tail(ABC):
     ) -> None:
         self.root = root
         self.places = places
+        self.flat_places: Collection[Path] = ()
         self.agent = agent
         self._store = store
         self._memory_for = memory_for
