@@ -45,10 +45,12 @@ class ReadSession(msgspec.Struct, frozen=True, kw_only=True):
 
     `turns` are the turns that this session adds to the set, parents before children; a turn that an
     earlier session said is not listed again. `tips` are the leaves that the session reaches, also
-    where they belong to an earlier session; `head` is one of them, or None if nothing is live.
+    where they belong to an earlier session; `head` is one of them, or a turn above one where the
+    agent was moved to it, or None if nothing is live.
     `taken_back` are turns of which a record says that they were retracted: they stand in `turns`,
     nothing that is live hangs from them, and they are no tips. `namespace` is None where ids are
-    those of the family. `forked_from` is a pointer: its session and turn need not be part of the
+    those of the family, or names one (`family:<session>`): a guess, for a session that the store
+    doesn't know and that was not forked from one it does. `forked_from` is a pointer: its session and turn need not be part of the
     set.
     """
 
