@@ -21,6 +21,7 @@ import msgspec
 _CONTINUING = ("rewind", "switch", "compaction", "recovery")
 _REWIND = "rewind"
 # Parts of a conversation's key: `agent:<agent>:subagent:<id>`, `agent:<agent>:cron:<job>`.
+_AGENT_KEY = "agent"
 _AGENT_PARTS = ("subagent",)
 _SCHEDULED_PARTS = ("cron", "hook", "heartbeat")
 # Behind every name in an order.
@@ -83,7 +84,10 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _has_part(self, parts: Iterable[str]) -> bool:
-        return not set(parts).isdisjoint((self.conversation or "").split(":"))
+        """Returns whether a conversation's key begins or ends with one, behind the agent's name."""
+        key = (self.conversation or "").split(":")
+        own = key[2:] if key[0] == _AGENT_KEY else key
+        return not set(parts).isdisjoint(own[:1] + own[-1:])
 
 
 class Windows:

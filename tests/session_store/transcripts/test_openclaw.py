@@ -311,6 +311,7 @@ def test_a_sub_agent_that_was_given_what_was_said_begins_with_its_task(gateway: 
     [
         ("agent:main:cron:job-1", {}),
         ("agent:main:report", {"created_via": "cron"}),
+        ("agent:main:main:heartbeat", {}),
         ("hook:7b7b", {}),
         ("agent:main:mail", {"hook_external_content_source": "gmail"}),
         ("agent:main:subagent:9", {}),
@@ -328,6 +329,14 @@ def test_what_programs_and_third_parties_write_is_no_persons(
     assert [one.turn.kind for one in read.turns] == ["runtime", "turn", "turn"]
     external = (read.turns[0].turn.metadata or {}).get("external")
     assert external == columns.get("hook_external_content_source")
+
+
+@pytest.mark.parametrize("key", ["agent:cron:main", "agent:main:telegram:group:hook:7", "main"])
+def test_an_agent_may_be_called_what_it_likes(gateway: Gateway, key: str) -> None:
+    """Only the part of a key that says what began the conversation is looked at."""
+    gateway.begin(key)
+    gateway.user("hi", key)
+    assert _only(gateway).turns[0].turn.kind == "turn"
 
 
 def test_who_spoke_stands_in_a_field_of_the_message(gateway: Gateway) -> None:

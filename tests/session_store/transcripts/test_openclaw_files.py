@@ -35,6 +35,8 @@ from session_store.transcripts.tailing import (
 from turnmark_session_store.transcripts.openclaw import OpenClawReader
 from turnmark_session_store.transcripts.openclaw_live import OpenClawLiveReader
 from turnmark_session_store.transcripts.openclaw_tables import NAME
+from turnmark_session_store.transcripts.pi import PiReader
+from turnmark_session_store.transcripts.recognise import find_transcripts
 
 OPENCLAW = OpenClawReader()
 # More with `SEEDS=400 pytest -k comes_to`.
@@ -111,14 +113,16 @@ def test_files_beside_transcripts_are_none(folder: Path) -> None:
 def test_a_file_is_told_from_pis_by_its_records_or_its_folder(tmp_path: Path) -> None:
     """Both write the same grammar."""
     bare = lines(*TALK)
-    marked = lines(
-        *TALK, entry("3", "2", 3, "custom", customType="openclaw:bootstrap-context:full")
-    )
+    note = entry("3", "2", 3, "custom", customType="openclaw:bootstrap-context:full")
+    marked = lines(*TALK, note)
     assert not OPENCLAW.recognises(tmp_path / "a.jsonl", bare)
     assert OPENCLAW.recognises(tmp_path / "a.jsonl", marked)
     assert OPENCLAW.recognises(tmp_path / "agents" / "main" / "sessions" / "a.jsonl", bare)
     assert not OPENCLAW.recognises(tmp_path / "agents" / "main" / "sessions" / "a.jsonl", b"{}\n")
     assert not OPENCLAW.recognises(tmp_path / "a.jsonl", b"")
+    own, other = write(tmp_path / "own.jsonl", *TALK, note), write(tmp_path / "pis.jsonl", *TALK)
+    found = find_transcripts([tmp_path], readers=[OPENCLAW, PiReader()]).found
+    assert {one.agent: one.paths for one in found} == {"openclaw": (own,), "pi": (other,)}
 
 
 def test_the_index_names_conversations_and_spawners(folder: Path) -> None:
