@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final
 
 import msgspec
 
 from turnmark_events.errors import NotFound, Refused, Unavailable
-from turnmark_session_store.transcripts.openprogram import HISTORY, META
+from turnmark_session_store.transcripts.openprogram_homes import files_of_home, homes_of
 
-_IN_PROJECT: Final = Path(".openprogram", "sessions")
 _WORKSPACE = re.compile(r"w-[0-9a-f]{8,}")
 # The memory's own files have had two names; the older one is looked for where the newer is missing.
 _PRIVATE: Final = (".scriptorium", ".nativemem")
@@ -53,10 +51,9 @@ def find_state(root: Path) -> State:
             " Name the directory that does, usually ~/.openprogram."
         )
         raise Refused(message, path=str(root))
-    problems: list[tuple[str, str]] = []
     try:
-        homes = _homes(sessions, problems)
-        files = tuple(file for home in homes for file in _files_of(home))
+        homes = homes_of(root)
+        files = tuple(file for home in homes.found for file in files_of_home(home))
         workspace, distrust = _workspace(memory)
     except OSError as error:
         message = f"{error.filename or root} can't be read ({error.strerror}); check permissions."
@@ -68,44 +65,8 @@ def find_state(root: Path) -> State:
         topics=memory / "topics",
         workspace=workspace,
         distrust=distrust,
-        problems=tuple(problems),
+        problems=homes.missing,
     )
-
-
-def _homes(sessions: Path, problems: list[tuple[str, str]]) -> list[Path]:
-    """Returns the directories of all sessions, those inside projects included."""
-    homes: dict[Path, None] = {}
-    if sessions.is_dir():
-        homes.update((home, None) for home in sorted(sessions.iterdir()) if _is_home(home))
-    for name, place in _locations(sessions / "locations.json", problems).items():
-        inside = (place, place / _IN_PROJECT / name, place / name)
-        home = next((one for one in inside if one.name == name and _is_home(one)), None)
-        if home is None:
-            problems.append((name, f"its directory is not at {place} any more"))
-        else:
-            homes[home] = None
-    return list(homes)
-
-
-def _is_home(path: Path) -> bool:
-    return not path.is_symlink() and ((path / HISTORY).is_dir() or (path / META).is_file())
-
-
-def _locations(path: Path, problems: list[tuple[str, str]]) -> dict[str, Path]:
-    try:
-        parsed = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return {}
-    except (ValueError, RecursionError):
-        problems.append((path.name, "is not JSON; sessions inside projects were not found"))
-        return {}
-    named = cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else {}
-    return {name: Path(place) for name, place in named.items() if isinstance(place, str)}
-
-
-def _files_of(home: Path) -> list[Path]:
-    nodes = sorted((home / HISTORY).glob("*.json")) if (home / HISTORY).is_dir() else []
-    return [*nodes, home / META] if (home / META).is_file() else nodes
 
 
 def _workspace(memory: Path) -> tuple[str | None, str | None]:

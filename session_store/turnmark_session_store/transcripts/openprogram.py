@@ -22,7 +22,7 @@ Choices that the files leave open:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +30,7 @@ from turnmark_session_store.model import CallerRef
 from turnmark_session_store.recordable import replace_surrogates
 from turnmark_session_store.transcripts.fields import string_at
 from turnmark_session_store.transcripts.openprogram_graph import SessionGraph
+from turnmark_session_store.transcripts.openprogram_homes import HISTORY, META, project_of
 from turnmark_session_store.transcripts.openprogram_nodes import (
     Node,
     parse_node,
@@ -41,14 +42,8 @@ from turnmark_session_store.transcripts.ordering import in_order
 from turnmark_session_store.transcripts.reader import ReadSession, ReadTurn, ReadWarning
 
 AGENT: Final = "openprogram"
-HISTORY: Final = "history"
-META: Final = "meta.json"
 _SUFFIX: Final = ".json"
 _NODE_FILE: Final = re.compile(r"\d{4,}-[a-z]-")
-# Above the sessions of a project: `<project>/.openprogram/sessions/<session>`. The program's own
-# directory can have the same name; these lie in it and in no project.
-_IN_PROJECT: Final = (".openprogram", "sessions")
-_OF_THE_STATE: Final = ("owner.json", "memory", "sessions/index.json")
 _OWN_FIELDS: Final = frozenset({"seq", "role", "predecessor", "caller", "reads", "metadata"})
 # Enough of them that no other program's file has as many by chance.
 _FIELDS_ENOUGH: Final = 4
@@ -108,8 +103,16 @@ class SessionFiles:
         self.title = string_at(meta, "title")
         self.project = project
         self.warnings = tuple(warnings)
+        self._meta = meta
         head = string_at(meta, "head_id") or string_at(meta, "last_node_id")
         self.graph = SessionGraph(nodes, None if head is None else replace_surrogates(head))
+
+    def without(self, keys: Collection[str]) -> SessionFiles:
+        """Returns the session as if it did not hold these nodes."""
+        nodes = {key: node for key, node in self.graph.nodes.items() if key not in keys}
+        return SessionFiles(
+            self.name, nodes, self._meta, project=self.project, warnings=self.warnings
+        )
 
 
 def home_of(path: Path) -> Path:
@@ -200,15 +203,6 @@ def read_meta(home: Path) -> Mapping[str, Any] | None:
         return parse_object((home / META).read_bytes())
     except OSError:
         return None
-
-
-def project_of(home: Path) -> str | None:
-    """Returns the project that a session's directory lies in, None where it lies in no project."""
-    directory = home.parent.parent
-    if home.parent.parts[-2:] != _IN_PROJECT:
-        return None
-    is_state = any((directory / name).exists() for name in _OF_THE_STATE)
-    return None if is_state else str(directory.parent)
 
 
 def _is_node(path: Path, head: bytes) -> bool:
