@@ -62,13 +62,25 @@ def families(db: Database, rows: Mapping[str, SessionRow]) -> list[Conversation]
             sessions={name: rows[name].directory for name in members},
             touched_at=max(max(moments[name]) for name in members) / 1000,
         )
-        for members in _joined(rows, (ones for first, ones in firsts.items() if first is not None))
+        for members in joined(
+            {name: row.created_ms for name, row in rows.items()},
+            [(name, one) for name, row in rows.items() for one in (row.parent, row.fork[0])],
+            (names for first, names in firsts.items() if first is not None),
+        )
     ]
 
 
-def _joined(rows: Mapping[str, SessionRow], together: Iterable[Collection[str]]) -> list[list[str]]:
-    """Returns the sessions that belong together, the oldest of each first."""
-    leader = {name: name for name in rows}
+def joined(
+    began: Mapping[str, int],
+    pointers: Iterable[tuple[str, Any]],
+    together: Iterable[Collection[str]],
+) -> list[list[str]]:
+    """Returns the sessions that belong together, the oldest of each first.
+
+    `began` holds all sessions with their beginning, `pointers` what each points at, `together`
+    those that have something in common.
+    """
+    leader = {name: name for name in began}
 
     def lead(name: str) -> str:
         while leader[name] != name:
@@ -79,14 +91,13 @@ def _joined(rows: Mapping[str, SessionRow], together: Iterable[Collection[str]])
         if isinstance(other, str) and other in leader:
             leader[lead(one)] = lead(other)
 
-    for name, row in rows.items():
-        join(name, row.parent)
-        join(name, row.fork[0])
+    for name, other in pointers:
+        join(name, other)
     for names in together:
         for name in names:
             join(name, next(iter(names)))
     found: dict[str, list[str]] = {}
-    for name in sorted(rows, key=lambda name: (rows[name].created_ms, name)):
+    for name in sorted(began, key=lambda name: (began[name], name)):
         found.setdefault(lead(name), []).append(name)
     return list(found.values())
 

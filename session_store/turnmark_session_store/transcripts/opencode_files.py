@@ -8,6 +8,7 @@ Names are those of the ids as a rule, but what stands in a file counts.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -109,10 +110,14 @@ def read_export(path: Path) -> SessionRecord:
 
 
 class Storage:
-    """The files of old versions below one directory, `storage` itself or one like it."""
+    """The files of old versions below one directory, `storage` itself or one like it.
 
-    def __init__(self, base: Path) -> None:
+    While they are written (`is_live`), they say by themselves when that was last done.
+    """
+
+    def __init__(self, base: Path, *, is_live: bool = False) -> None:
         self._base = base
+        self._is_live = is_live
 
     def sessions(self, names: Iterable[Path]) -> Iterator[SessionRecord]:
         """Yields the sessions whose own files are given; one that is lost says nothing.
@@ -123,12 +128,10 @@ class Storage:
         for path in names:
             warnings: list[ReadWarning] = []
             info: Mapping[str, Any] = _object(path, warnings) if path.exists() else {}
-            own = info.get("id")
-            name = str(own) if is_plain_id(own) else path.stem
-            nested = path.parent.name == _INFO
+            name = id_in(info, path)
             yield session_of(
                 info,
-                list(self._messages(name, nested=nested, warnings=warnings)),
+                list(self._messages(name, path, warnings)),
                 name=name,
                 rank=RANK_FILES,
                 warnings=warnings,
@@ -140,6 +143,23 @@ class Storage:
         return sorted(
             path for path in places if (place := place_of(path)) and place.kind == _SESSION
         )
+
+    def message_files(self, session: str, path: Path) -> list[Path]:
+        """Returns the files of a session's messages in their order; `path` is its own file.
+
+        Raises:
+            Unavailable: if the directory cannot be read.
+        """
+        return _files_in(self._top(path) / _MESSAGE / session)
+
+    def part_files(self, session: str, message: str, path: Path) -> list[Path]:
+        """Returns the files of a message's parts; `path` is the session's own file.
+
+        Raises:
+            Unavailable: if the directory cannot be read.
+        """
+        folder = self._top(path) / _PART
+        return _files_in(folder / session / message if _is_nested(path) else folder / message)
 
     def session_file_of(self, place: Place, path: Path) -> Path | None:
         """Returns the file of the session that another file belongs to; it need not be there.
@@ -168,17 +188,38 @@ class Storage:
         return ""
 
     def _messages(
-        self, session: str, *, nested: bool, warnings: list[ReadWarning]
+        self, session: str, own: Path, warnings: list[ReadWarning]
     ) -> Iterator[RawMessage]:
-        top = self._base / _SESSION if nested else self._base
-        for path in _files_in(top / _MESSAGE / session):
+        for path in self.message_files(session, own):
             info = _object(path, warnings)
-            own = info.get("id")
-            name = str(own) if is_plain_id(own) else path.stem
-            folder = top / _PART / session / name if nested else top / _PART / name
-            parts = [part for one in _files_in(folder) if (part := _object(one, warnings))]
+            name = id_in(info, path)
+            files = self.part_files(session, name, own)
+            parts = [part for one in files if (part := _object(one, warnings))]
             if info:
-                yield RawMessage(info, parts, Read(id=name, file=path.name))
+                written = _written_ms((path, *files)) if self._is_live else None
+                yield RawMessage(info, parts, Read(id=name, file=path.name, updated=written))
+
+    def _top(self, path: Path) -> Path:
+        return self._base / _SESSION if _is_nested(path) else self._base
+
+
+def id_in(info: Mapping[str, Any], path: Path) -> str:
+    """Returns the id that a file's object names, else the file's own name."""
+    own = info.get("id")
+    return str(own) if is_plain_id(own) else path.stem
+
+
+def read_object(path: Path) -> Mapping[str, Any]:
+    """Returns the object in a file, an empty one if it holds none.
+
+    Raises:
+        Unavailable: if the file cannot be read.
+    """
+    return _object(path, [])
+
+
+def _is_nested(path: Path) -> bool:
+    return path.parent.name == _INFO
 
 
 def _entry(entry: Mapping[str, Any], path: Path) -> RawMessage | None:
@@ -216,6 +257,15 @@ def _of_rows(
         origin=session.origin,
         warnings=session.warnings,
     )
+
+
+def _written_ms(paths: Iterable[Path]) -> int:
+    """Returns when one of these files was written last; one that is gone says nothing."""
+    times = [0.0]
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            times.append(path.stat().st_mtime)
+    return round(max(times) * 1000)
 
 
 def _files_in(folder: Path) -> list[Path]:

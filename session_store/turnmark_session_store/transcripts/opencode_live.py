@@ -49,7 +49,9 @@ from turnmark_session_store.transcripts.ordering import parents_first
 PATTERNS: Final = ("opencode.db", "opencode-*.db")
 """How databases are called: other channels of the program than the released one have their own."""
 
-_PATIENCE: Final = Patience(quiet_seconds=0.5)
+PATIENCE: Final = Patience(quiet_seconds=0.5)
+"""How long to wait for what may still be written."""
+
 # How long something that was undone may be done again.
 _UNDO_SECONDS: Final = 10.0
 # Sessions of which it is known what was behind the last marker.
@@ -62,7 +64,7 @@ class OpencodeDatabases:
     agent = AGENT
 
     def __init__(
-        self, patience: Patience = _PATIENCE, *, undo_seconds: float = _UNDO_SECONDS
+        self, patience: Patience = PATIENCE, *, undo_seconds: float = _UNDO_SECONDS
     ) -> None:
         self._patience = patience
         self._undo_seconds = undo_seconds
@@ -71,6 +73,10 @@ class OpencodeDatabases:
     def places(self, root: Path) -> tuple[Path, ...]:
         """Returns the directory of the databases; `root` may be a database itself."""
         return (root.parent if root.suffix else root,)
+
+    def flat_places(self, root: Path) -> Collection[Path]:
+        """Returns the same: below lie the program's own code and copies of people's projects."""
+        return self.places(root)
 
     def databases(self, root: Path) -> Collection[Path]:
         """Returns the databases that are there."""

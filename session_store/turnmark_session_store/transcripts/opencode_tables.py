@@ -111,6 +111,16 @@ def session_rows(db: Database) -> dict[str, SessionRow]:
     return found
 
 
+def sessions_with_messages(db: Database) -> set[str]:
+    """Returns the sessions of which a database holds anything that was said."""
+    return {
+        str(name)
+        for table in ("message", "session_message")
+        if db.columns_of(table)
+        for (name,) in db.select(["DISTINCT session_id"], f"FROM {table}")
+    }
+
+
 def sessions_of_moments(db: Database, moments: Collection[Any]) -> set[str]:
     """Returns the sessions with a message that was made at one of these moments; costs a scan."""
     asked = msgspec.json.encode(sorted(moments)).decode()

@@ -14,7 +14,7 @@ import pytest
 
 from session_store.stage import Stage
 from session_store.transcripts.opencode_program import WRITTEN, Opencode
-from session_store.transcripts.opencode_stores import NewOpencode
+from session_store.transcripts.opencode_stores import Files, NewOpencode, write
 from session_store.transcripts.tailing import (
     IMPATIENT,
     PATIENT,
@@ -31,6 +31,7 @@ from turnmark_session_store.transcripts.database_tail import DatabaseTail
 from turnmark_session_store.transcripts.live import Patience
 from turnmark_session_store.transcripts.opencode import OpencodeReader
 from turnmark_session_store.transcripts.opencode_live import OpencodeDatabases
+from turnmark_session_store.transcripts.opencode_storage import OpencodeStorages, StorageTail
 
 OPENCODE = OpencodeReader()
 # More with `SEEDS=400 pytest -k whatever_happens`.
@@ -390,6 +391,45 @@ async def test_rows_of_2x_are_followed_as_well(tmp_path: Path, place: Path) -> N
         program.prompt(session, "last three")
         await tailed.settle(program.path)
         assert await tailed.said() == ["one", "two", "other three", "last three"]
+    program.close()
+
+
+@pytest.mark.anyio
+async def test_files_of_old_versions_are_followed(tmp_path: Path, place: Path) -> None:
+    """Each piece is written anew; a session that the database holds is left to it."""
+    files = Files(tmp_path / "storage")
+    session, moved = files.open("a"), files.open("b")
+    files.say(moved, "user", "old")
+    program = Opencode(tmp_path / "opencode.db")
+    program.prompt(program.open("b"), "new")
+    async with Stage(place / "a.db") as stage:
+
+        async def said(*changed: Path, patience: Patience = PATIENT) -> list[str]:
+            reader = OpencodeStorages(patience)
+            tail = StorageTail(stage.store, reader, tmp_path, rest_per_work=0.0)
+            tail.changed(changed)
+            with anyio.fail_after(60):
+                await tail.deal_with_all()
+            return [turn[3].decode() for turn in (await dag_of(stage))["turns"].values()]
+
+        files.say(session, "user", "one")
+        told = files.say(session, "assistant", "t", time={"created": files.now})
+        assert await said() == ["one"]
+        write(files.folder_of(session, told) / "prt_0.json", {"type": "text", "text": "two"})
+        assert await said() == ["one"]
+        message = files.base / "message" / session / f"{told}.json"
+        time_of = {"created": files.now, "completed": files.now}
+        write(message, {"id": told, "role": "assistant", "time": time_of})
+        assert await said(message) == ["one", "two"]
+        seq = stage.seq
+        assert await said() == ["one", "two"]
+        assert stage.seq == seq
+        files.say(session, "user", "three")
+        assert await said(patience=IMPATIENT) == ["one", "two", "three"]
+        child = files.open("c", parentID=session)
+        files.say(child, "user", "Count")
+        files.say(child, "assistant", "Done")
+        assert await said(patience=IMPATIENT) == ["one", "two", "three", "Count", "Done"]
     program.close()
 
 
