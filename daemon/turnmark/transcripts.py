@@ -28,6 +28,7 @@ from turnmark_session_store.transcripts.live import LiveReader
 from turnmark_session_store.transcripts.openclaw_database import OpenClawDatabaseReader
 from turnmark_session_store.transcripts.openclaw_live import OpenClawLiveReader
 from turnmark_session_store.transcripts.opencode_live import OpencodeDatabases
+from turnmark_session_store.transcripts.opencode_storage import OpencodeStorages, StorageTail
 from turnmark_session_store.transcripts.pi_live import PiLiveReader
 from turnmark_session_store.transcripts.tail import TranscriptTail
 from turnmark_session_store.transcripts.tail_loop import Placed, Tail, TailStatus
@@ -39,7 +40,7 @@ _FREE_WRITER = "builtin"
 # asked for one waits for its end.
 _CATCH_UP_SECONDS = 60.0
 # Transcripts, databases and their logs; SQLite's shared memory is changed by readers as well.
-_ENDINGS = (".jsonl", ".db", ".db-wal", ".sqlite", ".sqlite-wal")
+_ENDINGS = (".json", ".jsonl", ".db", ".db-wal", ".sqlite", ".sqlite-wal")
 
 WATCHER_STEP_MS: Final = 300
 """The watcher's step where transcripts are followed. A line is to be a turn in under a second: two
@@ -62,6 +63,7 @@ class Transcripts:
             OpenClawDatabaseReader(),
             OpencodeDatabases(),
         )
+        storages = (OpencodeStorages(),)
         followed = settings.transcripts
         agents = dict.fromkeys([*(one.agent for one in files), *(one.agent for one in databases)])
         self._off = [agent for agent in agents if agent not in followed]
@@ -78,6 +80,11 @@ class Transcripts:
             tails += [
                 DatabaseTail(store, one, followed[agent], memory_for=memory_for, placed=placed)
                 for one in databases
+                if one.agent == agent
+            ]
+            tails += [
+                StorageTail(store, one, followed[agent], memory_for=memory_for, placed=placed)
+                for one in storages
                 if one.agent == agent
             ]
 
