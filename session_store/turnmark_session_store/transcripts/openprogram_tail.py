@@ -123,23 +123,29 @@ class OpenProgramTail(ConversationTail):
     def _read(self, path: Path, one: Conversation, without: Collection[str]) -> Standing:
         if one.name in without:
             return Standing(sessions=())
-        reader = OpenProgramReader()
-        files = reader.files_of(files_of_home(path))
+        files = self._with_origins(path)
         due = one.touched_at + self._orphan_seconds
         held: frozenset[str] = frozenset()
         if time.time() < due:
             files, held = _without_orphans(files)
-        origins = {
-            origin
-            for session in files
-            for node in session.graph.nodes.values()
-            if (origin := node.said("spawned_from_session")) and origin != one.name
-        }
-        for home in homes_of(self.root).found if origins else ():
-            if home.name in origins:
-                files += reader.files_of(files_of_home(home))
-        sessions = tuple(read for read in sessions_of(files) if read.session == one.name)
-        return Standing(sessions=sessions, held=held, due=due if held else None)
+        return Standing(sessions=tuple(sessions_of(files)), held=held, due=due if held else None)
+
+    def _with_origins(self, path: Path) -> list[SessionFiles]:
+        """Returns a session after those that its agents were spawned from, if they are remembered.
+
+        A turn's caller must be in the store before the turn is.
+        """
+        reader = OpenProgramReader()
+        [own] = reader.files_of(files_of_home(path)) or [SessionFiles(path.name, {}, {})]
+        origins = {node.said("spawned_from_session") for node in own.graph.nodes.values()}
+        found: list[SessionFiles] = []
+        for home in homes_of(self.root).found if origins - {None, own.name} else ():
+            if home.name in origins - {own.name} and self._is_remembered(home):
+                found += reader.files_of(files_of_home(home))
+        return [*found, own]
+
+    def _is_remembered(self, home: Path) -> bool:
+        return self._memory_for(project_of(home), home.name) != "off"
 
 
 def _status(entry: os.DirEntry[str]) -> os.stat_result | None:

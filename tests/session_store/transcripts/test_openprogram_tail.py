@@ -1,0 +1,220 @@
+"""Tests of `session_store/transcripts/openprogram_tail.py`: nodes are turns while others come."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Self
+
+import anyio
+import pytest
+
+from session_store.stage import Stage
+from session_store.transcripts.openprogram_state import OpenProgramState, Session
+from session_store.transcripts.tailing import dag_of, differences, import_files
+from turnmark_session_store.model import MemoryMode
+from turnmark_session_store.transcripts.openprogram import OpenProgramReader
+from turnmark_session_store.transcripts.openprogram_tail import OpenProgramTail
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> OpenProgramState:
+    """An empty state directory."""
+    return OpenProgramState(tmp_path / "openprogram")
+
+
+class Followed:
+    """A store, and a tail that is told of all files that changed since it was asked last."""
+
+    def __init__(self, place: Path, state: OpenProgramState, **more: Any) -> None:
+        self.stage = Stage(place / "tail.db")
+        self.state = state
+        self.more: dict[str, Any] = {"orphan_seconds": 0.0, **more}
+        self.tail: OpenProgramTail
+        self._seen: set[tuple[Path, int]] = set()
+
+    async def __aenter__(self) -> Self:
+        await self.stage.__aenter__()
+        self.renew()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.stage.__aexit__(*error)
+
+    def renew(self) -> None:
+        """Puts another tail in the place of this one, as a new process would."""
+        self.tail = OpenProgramTail(
+            self.stage.store, self.state.root, rest_per_work=0.0, **self.more
+        )
+
+    async def settle(self) -> None:
+        """Tells of what changed and lets the tail deal with it."""
+        now = {(path, path.stat().st_mtime_ns) for path in self.state.files()}
+        self.tail.changed(path for path, _ in now - self._seen)
+        self._seen = now
+        with anyio.fail_after(60):
+            await self.tail.deal_with_all()
+
+    async def turns(self) -> dict[str, str | None]:
+        """The live turns with their predecessors."""
+        found = await dag_of(self.stage)
+        return {key: turn[0] for key, turn in found["turns"].items()}
+
+
+async def imported(place: Path, state: OpenProgramState) -> Any:
+    """What an import of the finished files makes."""
+    reader = OpenProgramReader()
+    files = [path for path in state.files() if reader.recognises(path, path.read_bytes())]
+    async with Stage(place / "import.db") as stage:
+        await import_files(stage, files, reader)
+        return await dag_of(stage)
+
+
+def play(chance: random.Random, chat: Session, steps: int) -> Iterable[str]:
+    """Writes a conversation with forks, retries, tools and agents; yields after each node."""
+    said: list[str] = []
+    for number in range(steps):
+        key = f"{chat.name}-{number}"
+        kind = chance.choice("uuaaartsm")
+        after = chance.choice(said) if said and chance.random() < 0.2 else ""
+        if kind == "t" and said:
+            yield chat.code(key, f"output {number}", caller=said[-1])
+        elif kind == "s" and said:
+            task: dict[str, Any] = {"source": "agent_spawn", "spawn_branch_root": True}
+            last = chat.last
+            yield chat.node(key, "user", f"task {number}", None, caller=said[-1], **task)
+            yield chat.llm(f"{key}a", f"done {number}", after=key)
+            chat.last = last
+            chat.go_to(last)
+        elif kind == "m" and said:
+            chat.mark(*chance.sample(said, 1))
+            chat.meta["title"] = f"标题 {number}"
+            chat.write_meta()
+        elif kind == "r" and said and chat.last == said[-1]:
+            gone = said.pop()
+            chat.change(gone, rewound=True)
+            chat.last = said[-1] if said else None
+            chat.go_to(chat.last)
+        else:
+            write = chat.user if kind == "u" else chat.llm
+            said.append(write(key, f"words 话 {number}", after=after))
+        yield key
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_following_comes_to_what_an_import_makes(
+    place: Path, state: OpenProgramState, seed: int
+) -> None:
+    """Whatever is written, at whichever moments it is looked at, and over new starts."""
+    chance = random.Random(seed)
+    async with Followed(place, state) as followed:
+        steps = [iter(play(chance, state.session(f"s{number}"), 25)) for number in range(3)]
+        while steps:
+            step = chance.choice(steps)
+            if next(step, None) is None:
+                steps.remove(step)
+            if chance.random() < 0.3:
+                await followed.settle()
+            if chance.random() < 0.05:
+                followed.renew()
+        await followed.settle()
+        wanted = await imported(place, state)
+        found = await dag_of(followed.stage)
+        # What was said and then taken back was never said to an import.
+        assert (
+            differences(
+                {"turns": found["turns"], "heads": found["heads"]},
+                {"turns": wanted["turns"], "heads": wanted["heads"]},
+            )
+            == []
+        )
+        seq = followed.stage.seq
+        followed.renew()
+        await followed.settle()
+        assert followed.stage.seq == seq
+
+
+async def test_an_answer_is_a_turn_when_it_is_finished_and_again_when_its_words_change(
+    place: Path, state: OpenProgramState
+) -> None:
+    """Running is not yet; other words are a turn that takes the place of the first one."""
+    chat = state.session("sess-a")
+    async with Followed(place, state) as followed:
+        chat.user("u1", "go")
+        chat.llm("a2", "half", status="running")
+        await followed.settle()
+        assert await followed.turns() == {"u1": None}
+        chat.nodes["a2"]["output"] = "whole"
+        chat.change("a2", status="completed")
+        await followed.settle()
+        assert await followed.turns() == {"u1": None, "a2": "u1"}
+        chat.nodes["a2"]["output"] = "better"
+        chat.write("a2")
+        await followed.settle()
+        assert await followed.turns() == {"u1": None, "a2~2": "u1"}
+
+
+async def test_a_node_waits_for_the_one_before_it(place: Path, state: OpenProgramState) -> None:
+    """Within a minute it comes to its place; nothing is hung elsewhere meanwhile."""
+    chat = state.session("sess-a")
+    async with Followed(place, state, orphan_seconds=6_000.0) as followed:
+        chat.user("u1", "one")
+        chat.user("u3", "three", after="u2")
+        chat.user("u4", "four")
+        await followed.settle()
+        assert await followed.turns() == {"u1": None}
+        assert followed.tail.status().held == 2
+        chat.user("u2", "two", after="u1")
+        await followed.settle()
+        assert await followed.turns() == {"u1": None, "u2": "u1", "u3": "u2", "u4": "u3"}
+        assert followed.tail.status().held == 0
+
+
+async def test_what_vanishes_takes_nothing_back(place: Path, state: OpenProgramState) -> None:
+    """A node's file, and a whole session; a rewound turn is taken back by its record."""
+    chat, other = state.session("sess-a"), state.session("sess-b")
+    async with Followed(place, state) as followed:
+        chat.user("u1", "one")
+        chat.llm("a2", "two")
+        other.user("o1", "other")
+        await followed.settle()
+        chat.file_of("a2").unlink()
+        shutil.rmtree(other.home)
+        followed.tail.rescan()
+        await followed.settle()
+        assert await followed.turns() == {"u1": None, "a2": "u1", "o1": None}
+        chat.change("u1", rewound=True)
+        chat.change("a2", rewound=True)
+        await followed.settle()
+        assert await followed.turns() == {"o1": None}
+
+
+async def test_projects_sessions_rules_and_agents_of_other_sessions(
+    place: Path, tmp_path: Path, state: OpenProgramState
+) -> None:
+    """Those inside projects are found, one that is off is not read; callers may be elsewhere."""
+    private = state.project_session(tmp_path / "private", "secret")
+    bound = state.project_session(tmp_path / "work", "bound")
+    chat = state.session("sess-a")
+
+    def memory_for(project: str | None, _session: str) -> MemoryMode:
+        return "off" if project == str(tmp_path / "private") else "on"
+
+    async with Followed(place, state, memory_for=memory_for) as followed:
+        private.user("p1", "private")
+        chat.user("u1", "ask")
+        chat.llm("a2", "asking")
+        chat.code("c3", "", caller="a2")
+        task: dict[str, Any] = {"source": "agent_spawn", "spawned_from_session": "sess-a"}
+        bound.node("b1", "user", "task", None, caller="c3", spawn_branch_root=True, **task)
+        await followed.settle()
+        found = (await dag_of(followed.stage))["turns"]
+        assert sorted(found) == ["a2", "b1", "u1"]
+        assert found["b1"][-1] == "a2"
+        assert set(followed.tail.directories()) >= {bound.home, bound.home / "history"}
+        status = followed.tail.status()
+        assert (status.state, status.files, status.unread) == ("following", 3, 0)
