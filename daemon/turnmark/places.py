@@ -109,6 +109,12 @@ def pi_dir(configured: str, *, environ: Environment | None = None) -> Path | Non
     return _agent_dir(configured, env, sessions or own / "sessions")
 
 
+def weclaw_dir(configured: str, *, environ: Environment | None = None) -> Path | None:
+    """Returns weclaw's directory, None where what is said through it is not to be read in."""
+    env = os.environ if environ is None else environ
+    return _agent_dir(configured, env, home_dir(env) / ".weclaw")
+
+
 def writer_dirs(state: Path) -> tuple[Path, ...]:
     """Returns where writers that are agents themselves work; their sessions are never read in.
 

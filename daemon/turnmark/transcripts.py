@@ -19,6 +19,7 @@ from turnmark_memory import Memory
 from turnmark_session_store import SessionStore
 from turnmark_session_store.backlog import park_backlog
 from turnmark_session_store.transaction import Transaction
+from turnmark_session_store.transcripts import weclaw
 from turnmark_session_store.transcripts.claude_live import ClaudeCodeLiveReader
 from turnmark_session_store.transcripts.codex_live import CodexLiveReader
 from turnmark_session_store.transcripts.database_live import DatabaseReader
@@ -69,9 +70,12 @@ class Transcripts:
         self._off = [agent for agent in agents if agent not in followed]
         self._tails: dict[str, list[Tail]] = {agent: [] for agent in agents if agent in followed}
         placed = _backlog_holder(settings, memory)
+        self._weclaw = followed.get(weclaw.AGENT)
+        passed_over = writer_dirs(settings.state)
+        if self._weclaw is None:
+            passed_over += _as_named(weclaw.workspace(settings.home / weclaw.HOME))
         for agent, tails in self._tails.items():
-            writers = writer_dirs(settings.state)
-            memory_for = partial(_memory_for, settings.rules, agent, writers)
+            memory_for = partial(_memory_for, settings.rules, agent, passed_over)
             tails += [
                 TranscriptTail(store, one, followed[agent], memory_for=memory_for, placed=placed)
                 for one in files
@@ -126,10 +130,11 @@ class Transcripts:
     def status(self) -> dict[str, Any]:
         """Returns for each agent how far it is followed."""
         found: dict[str, Any] = {agent: {"state": "off"} for agent in self._off}
-        return found | {
+        found |= {
             agent: msgspec.to_builtins(together([tail.status() for tail in tails]))
             for agent, tails in self._tails.items()
         }
+        return found | {weclaw.AGENT: _of_weclaw(self._weclaw)}
 
     def _each(self) -> Iterator[Tail]:
         for tails in self._tails.values():
@@ -164,11 +169,24 @@ async def _tell(tails: Sequence[Tail], paths: frozenset[str], everything: bool) 
             tail.rescan()
 
 
+def _of_weclaw(home: Path | None) -> dict[str, Any]:
+    """Returns what becomes of what is said through weclaw, which nothing here follows."""
+    if home is None:
+        return {"state": "off"}
+    state = "elsewhere" if home.is_dir() else "waiting"
+    return {"state": state, "path": str(home), "note": weclaw.ELSEWHERE}
+
+
+def _as_named(place: Path) -> tuple[Path, ...]:
+    """Returns a directory under its name and as the system names it, links resolved."""
+    return tuple(dict.fromkeys((place, place.resolve())))
+
+
 def _memory_for(
-    rules: Rules, agent: str, writers: Sequence[PurePath], project: str | None, session: str
+    rules: Rules, agent: str, passed_over: Sequence[PurePath], project: str | None, session: str
 ) -> MemoryMode:
     """Says how a session may be remembered; a writer's own sessions are no memories (law 15)."""
-    if project is not None and any(map(PurePath(project).is_relative_to, writers)):
+    if project is not None and any(map(PurePath(project).is_relative_to, passed_over)):
         return "off"
     return rules.memory_for(agent, project, session)
 

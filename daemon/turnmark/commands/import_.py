@@ -25,6 +25,7 @@ from turnmark.terminal import one_line
 from turnmark_events.errors import NotFound, Refused, TurnmarkError
 from turnmark_session_store.model import MarkOut
 from turnmark_session_store.recordable import text_of
+from turnmark_session_store.transcripts import weclaw
 from turnmark_session_store.transcripts.claude_code import ClaudeCodeReader
 from turnmark_session_store.transcripts.codex import CodexReader
 from turnmark_session_store.transcripts.hermes import HermesReader
@@ -169,6 +170,9 @@ class _Import:
 
     def _find(self, path: Path, agent: str | None, found: dict[str, set[Path]]) -> None:
         """Adds the transcripts in `path`; in a directory no file keeps the others from it."""
+        where = path.resolve()
+        if agent == weclaw.AGENT or weclaw.is_home(where) or weclaw.is_private(where):
+            raise Refused(f"{weclaw.ELSEWHERE}. Import the files of those agents.")
         if not path.is_dir():
             self._recognise(path, agent, found)
             return
@@ -232,10 +236,15 @@ class _Import:
 def _files_below(directory: Path) -> Iterator[Path]:
     """Yields the regular files below, sorted; links would lead out, or to the same file twice.
 
-    What git keeps is nobody's transcript, and there may be a repository in each session.
+    What git keeps is nobody's transcript, and there may be a repository in each session. Weclaw's
+    accounts are not opened.
     """
     for folder, folders, names in os.walk(directory):
-        folders[:] = sorted(name for name in folders if name != _OF_GIT)
+        folders[:] = sorted(
+            name
+            for name in folders
+            if name != _OF_GIT and not weclaw.is_private(Path(folder, name).resolve())
+        )
         paths = (Path(folder, name) for name in sorted(names))
         yield from (path for path in paths if path.is_file() and not path.is_symlink())
 

@@ -85,6 +85,7 @@ def _transcripts(config: Config, environ: Mapping[str, str]) -> dict[str, Path]:
         "openclaw": places.openclaw_dir(config.transcripts.openclaw, environ=environ),
         "opencode": places.opencode_place(config.transcripts.opencode, environ=environ),
         "pi": places.pi_dir(config.transcripts.pi, environ=environ),
+        "weclaw": places.weclaw_dir(config.transcripts.weclaw, environ=environ),
     }
     return {agent: place for agent, place in found.items() if place is not None}
 

@@ -63,6 +63,8 @@ def _followed(one: Fields) -> str:
     """Returns how far an agent's transcripts are followed, in words."""
     if one["state"] == "off":
         return "off"
+    if one["state"] == "elsewhere":
+        return plain(one["note"])
     if one["state"] == "waiting":
         return f"waiting for {one['path']}, which is not there"
     files = f"{count(one['files'], 'file')} in {one['path']}"

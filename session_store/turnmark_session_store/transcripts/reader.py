@@ -50,8 +50,8 @@ class ReadSession(msgspec.Struct, frozen=True, kw_only=True):
     `taken_back` are turns of which a record says that they were retracted: they stand in `turns`,
     nothing that is live hangs from them, and they are no tips. `namespace` is None where ids are
     those of the family, or names one (`family:<session>`): a guess, for a session that the store
-    doesn't know and that was not forked from one it does. `forked_from` is a pointer: its session and turn need not be part of the
-    set.
+    doesn't know and that was not forked from one it does. `forked_from` is a pointer: its session
+    and turn need not be part of the set.
     """
 
     session: str
