@@ -70,6 +70,9 @@ class TranscriptsTable(Table, frozen=True, kw_only=True, rename={"claude_code": 
     pi: str = "auto"
     opencode: str = "auto"
     weclaw: str = "auto"
+    # It has a memory of its own, which is taken over first (`turnmark migrate`): what that holds
+    # would be written twice.
+    openprogram: str = "off"
 
     def place_of(self, agent: str) -> str:
         """Returns `auto`, `off` or the directory for `agent`; `off` for one unknown here."""

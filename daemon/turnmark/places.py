@@ -115,6 +115,12 @@ def weclaw_dir(configured: str, *, environ: Environment | None = None) -> Path |
     return _agent_dir(configured, env, home_dir(env) / ".weclaw")
 
 
+def openprogram_dir(configured: str, *, environ: Environment | None = None) -> Path | None:
+    """Returns OpenProgram's state directory, None where its transcripts are off."""
+    env = os.environ if environ is None else environ
+    return _agent_dir(configured, env, home_dir(env) / ".openprogram")
+
+
 def writer_dirs(state: Path) -> tuple[Path, ...]:
     """Returns where writers that are agents themselves work; their sessions are never read in.
 

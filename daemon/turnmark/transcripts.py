@@ -13,6 +13,7 @@ import structlog
 from anyio.abc import TaskStatus
 
 from turnmark.config import MemoryMode, Rules, Settings
+from turnmark.openprogram.watch import watch_openprogram
 from turnmark.places import writer_dirs
 from turnmark.watching import STEP_MS, FileWatcher
 from turnmark_memory import Memory
@@ -30,6 +31,8 @@ from turnmark_session_store.transcripts.openclaw_database import OpenClawDatabas
 from turnmark_session_store.transcripts.openclaw_live import OpenClawLiveReader
 from turnmark_session_store.transcripts.opencode_live import OpencodeDatabases
 from turnmark_session_store.transcripts.opencode_storage import OpencodeStorages, StorageTail
+from turnmark_session_store.transcripts.openprogram import AGENT as OPENPROGRAM
+from turnmark_session_store.transcripts.openprogram_tail import OpenProgramTail
 from turnmark_session_store.transcripts.pi_live import PiLiveReader
 from turnmark_session_store.transcripts.tail import TranscriptTail
 from turnmark_session_store.transcripts.tail_loop import Placed, Tail, TailStatus
@@ -66,7 +69,9 @@ class Transcripts:
         )
         storages = (OpencodeStorages(),)
         followed = settings.transcripts
-        agents = dict.fromkeys([*(one.agent for one in files), *(one.agent for one in databases)])
+        agents = dict.fromkeys(
+            [*(one.agent for one in files), *(one.agent for one in databases), OPENPROGRAM]
+        )
         self._off = [agent for agent in agents if agent not in followed]
         self._tails: dict[str, list[Tail]] = {agent: [] for agent in agents if agent in followed}
         placed = _backlog_holder(settings, memory)
@@ -91,6 +96,10 @@ class Transcripts:
                 for one in storages
                 if one.agent == agent
             ]
+            if agent == OPENPROGRAM:
+                tails.append(
+                    OpenProgramTail(store, followed[agent], memory_for=memory_for, placed=placed)
+                )
 
     @property
     def step_ms(self) -> int:
@@ -101,7 +110,8 @@ class Transcripts:
         """Lets a watcher tell what changes below the places, which need not be there yet."""
         listeners: dict[Path, list[Tail]] = {}
         for tail in self._each():
-            for place in tail.places:
+            # OpenProgram's directories have a watch of their own: see `run`.
+            for place in () if isinstance(tail, OpenProgramTail) else tail.places:
                 listeners.setdefault(place, []).append(tail)
         for place, tails in listeners.items():
             deep = any(place not in tail.flat_places for tail in tails)
@@ -113,6 +123,8 @@ class Transcripts:
         async with anyio.create_task_group() as tasks:
             for tail in self._each():
                 await tasks.start(tail.run)
+                if isinstance(tail, OpenProgramTail):
+                    await tasks.start(watch_openprogram, tail)
             task_status.started()
 
     async def catch_up(self) -> None:

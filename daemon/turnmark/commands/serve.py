@@ -84,6 +84,7 @@ def _transcripts(config: Config, environ: Mapping[str, str]) -> dict[str, Path]:
         "hermes": places.hermes_dir(config.transcripts.hermes, environ=environ),
         "openclaw": places.openclaw_dir(config.transcripts.openclaw, environ=environ),
         "opencode": places.opencode_place(config.transcripts.opencode, environ=environ),
+        "openprogram": places.openprogram_dir(config.transcripts.openprogram, environ=environ),
         "pi": places.pi_dir(config.transcripts.pi, environ=environ),
         "weclaw": places.weclaw_dir(config.transcripts.weclaw, environ=environ),
     }

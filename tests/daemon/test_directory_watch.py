@@ -1,0 +1,60 @@
+"""Tests of `daemon/directory_watch.py`: what happens right in some directories, and only there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import pytest
+
+from turnmark.directory_watch import DirectoryWatch
+
+pytestmark = pytest.mark.anyio
+
+
+async def heard(watch: DirectoryWatch, is_enough: Callable[[set[Path]], bool]) -> set[Path]:
+    """All paths that are told of until they are enough."""
+    paths: set[Path] = set()
+    with anyio.fail_after(60):
+        while not is_enough(paths):
+            paths |= (await watch.wait()).paths
+    return paths
+
+
+async def test_tells_of_files_that_are_written_or_renamed_into_place(tmp_path: Path) -> None:
+    """In followed directories, not in those below or beside them."""
+    watched, beside = tmp_path / "watched", tmp_path / "beside"
+    for directory in (watched / "below", beside):
+        directory.mkdir(parents=True)
+    with DirectoryWatch() as watch:
+        assert watch.follow([watched, tmp_path / "nowhere"]) == [watched]
+        assert watch.follow([watched]) == []
+        (watched / "below" / "deep.json").write_text("x", "utf-8")
+        (beside / "other.json").write_text("x", "utf-8")
+        (beside / "话.tmp").write_text("x", "utf-8")
+        (beside / "话.tmp").rename(watched / "话.json")
+        last = watched / "last.json"
+        last.write_text("x", "utf-8")
+        paths = await heard(watch, lambda paths: last in paths)
+        assert paths == {watched / "话.json", last}
+
+
+async def test_directories_come_and_go(tmp_path: Path) -> None:
+    """One that is followed no longer tells nothing; one that went can come again."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    with DirectoryWatch() as watch:
+        watch.follow([tmp_path])
+        first.mkdir()
+        await heard(watch, lambda paths: first in paths)
+        assert watch.follow([tmp_path, first]) == [first]
+        first.rename(second)
+        await heard(watch, lambda paths: {first, second} <= paths)
+        first.mkdir()
+        assert watch.follow([first, second]) == [first, second]
+        (tmp_path / "unheard").touch()
+        (first / "one").touch()
+        (second / "two").touch()
+        paths = await heard(watch, lambda paths: second / "two" in paths)
+        assert tmp_path / "unheard" not in paths
+        assert first / "one" in paths
