@@ -84,6 +84,7 @@ def test_reads_every_key_of_the_interface() -> None:
         "pi": "auto",
         "opencode": "auto",
         "weclaw": "auto",
+        "openprogram": "off",  # it has a memory of its own, taken over by `migrate`
     }
     assert config.transcripts.backlog == "write"
     assert config.privacy.mask == "exits"

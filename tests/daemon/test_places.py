@@ -16,6 +16,7 @@ from turnmark.places import (
     home_dir,
     openclaw_dir,
     opencode_place,
+    openprogram_dir,
     pi_dir,
     socket_path,
     state_dir,
@@ -121,7 +122,16 @@ def test_agents_say_where_their_files_are() -> None:
     assert pi_dir("auto", environ=moved) == Path("/home/me/pi/sessions")
     flat = {**moved, "PI_CODING_AGENT_SESSION_DIR": "/srv/talks"}
     assert pi_dir("auto", environ=flat) == Path("/srv/talks")
-    for find in (claude_code_dir, codex_dir, hermes_dir, openclaw_dir, opencode_place, pi_dir):
+    assert openprogram_dir("auto", environ=home) == Path("/home/me/.openprogram")
+    for find in (
+        openprogram_dir,
+        claude_code_dir,
+        codex_dir,
+        hermes_dir,
+        openclaw_dir,
+        opencode_place,
+        pi_dir,
+    ):
         assert find("off", environ=named) is None
         assert find("~/x", environ=named) == Path("/home/me/x")
 
