@@ -21,6 +21,7 @@ from turnmark_session_store.identity import content_digest
 from turnmark_session_store.model import Kind
 from turnmark_session_store.transcripts.live import Patience
 from turnmark_session_store.transcripts.opencode_records import Message
+from turnmark_session_store.transcripts.opencode_words import PART_BREAK
 from turnmark_session_store.transcripts.reader import ReadWarning
 
 _ID_DIGITS = 16
@@ -113,13 +114,15 @@ class ChainTurn:
 class Chain:
     """The turns of a session, each once, in its order.
 
-    `at` maps each message, also one that is no turn, to the turn that stood last with it. `waiting`
-    are the messages from the first one on to which more may come.
+    `at` maps each message, also one that is no turn, to the turn that stood last with it. `open` is
+    the first message to which more may come, and `waiting` are the messages that wait for it. It
+    waits itself unless it is an answer whose first pieces are whole: these are a turn.
     """
 
     record: SessionRecord
     turns: list[ChainTurn] = field(default_factory=list[ChainTurn])
     at: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
+    open: Message | None = None
     waiting: list[Message] = field(default_factory=list[Message])
 
     @property
@@ -129,13 +132,12 @@ class Chain:
         return next(standing, None)
 
     def open_until(self, patience: Patience) -> float | None:
-        """Returns when the first message that waits is given out, in seconds since 1970."""
-        if not self.waiting:
+        """Returns when the open message counts as whole, in seconds since 1970, if there is one."""
+        if self.open is None:
             return None
-        first = self.waiting[0]
-        is_user = first.role == "user"
+        is_user = self.open.role == "user"
         seconds = patience.quiet_seconds if is_user else patience.orphan_seconds
-        return first.touched_ms / 1000 + seconds
+        return self.open.touched_ms / 1000 + seconds
 
 
 def said_by(message: Message) -> Said:
@@ -160,39 +162,78 @@ def chain_of(record: SessionRecord, told: Collection[Said], *, open_since: Open)
     What was written after `open_since` and does not say that it is whole may still grow, and so it
     waits, with all that comes after it. `told` are the tasks of sub-agents.
     """
-    chain = Chain(record=record)
-    numbers: dict[str, int] = {}
     ordered = _ordered(record)
     open_from = _open_from(ordered, open_since)
-    standing: str | None = None
-    gone: list[tuple[str, int]] = []
-    for index, (message, removed) in enumerate(ordered):
-        if index == open_from:
-            chain.waiting = [one for one, lost in ordered[index:] if lost is None]
-            break
-        before = standing
-        if removed is not None:
-            before = next((key for key, until in reversed(gone) if until > removed.said_at), before)
-        if message.is_said:
-            kind = _kind_in(record, message, told)
-            key = _turn_id(message, kind, numbers)
-            chain.turns.append(
-                ChainTurn(
-                    id=key,
-                    message=message,
-                    kind=kind,
-                    before=before,
-                    is_taken_back=removed is not None,
-                )
-            )
-            if removed is None:
-                standing = key
-                gone.clear()
-            else:
-                gone.append((key, removed.removed_at))
-            before = key
-        chain.at[message.id] = before
-    return chain
+    chaining = _Chaining(record, told)
+    for message, removed in ordered[:open_from]:
+        chaining.chain.at[message.id] = chaining.add(message, removed)
+    if open_from < len(ordered):
+        chaining.leave_open(ordered[open_from:])
+    return chaining.chain
+
+
+class _Chaining:
+    """Makes a chain of messages in their order."""
+
+    def __init__(self, record: SessionRecord, told: Collection[Said]) -> None:
+        self.chain = Chain(record=record)
+        self._told = told
+        self._numbers: dict[str, int] = {}
+        self._standing: str | None = None
+        self._gone: list[tuple[str, int]] = []
+
+    def add(self, message: Message, removed: Removed | None) -> str | None:
+        """Adds the next message; returns the turn that stands last with it."""
+        before = self._before(removed)
+        if not message.is_said:
+            return before
+        kind = _kind_in(self.chain.record, message, self._told)
+        key = _numbered_id(message, kind, self._numbers)
+        turn = ChainTurn(
+            id=key, message=message, kind=kind, before=before, is_taken_back=removed is not None
+        )
+        self.chain.turns.append(turn)
+        if removed is None:
+            self._standing = key
+            self._gone.clear()
+        else:
+            self._gone.append((key, removed.removed_at))
+        return key
+
+    def leave_open(self, rest: Sequence[tuple[Message, Removed | None]]) -> None:
+        """Adds what is whole of a message to which more may come, and lets what follows wait."""
+        [(message, removed), *others] = rest
+        self.chain.open = message
+        if message.ended:
+            self.add(_as_far_as_whole(message), removed)
+        waiting = others if message.ended else rest
+        self.chain.waiting = [one for one, gone in waiting if gone is None]
+
+    def _before(self, removed: Removed | None) -> str | None:
+        """Returns what stood last when a message was said, also if it was taken back later."""
+        if removed is None:
+            return self._standing
+        there = (key for key, until in reversed(self._gone) if until > removed.said_at)
+        return next(there, self._standing)
+
+
+def _as_far_as_whole(message: Message) -> Message:
+    """Returns an answer with those of its first pieces that are whole."""
+    pieces = message.pieces[: message.ended]
+    return msgspec.structs.replace(message, pieces=pieces, text=PART_BREAK.join(pieces))
+
+
+def earlier_ids(turn: ChainTurn) -> list[str]:
+    """Returns the ids that an answer had while it was written: with fewer pieces, not stopped yet.
+
+    They are those of a turn that is said once in its millisecond, as all are in fact.
+    """
+    message = turn.message
+    if message.made_ms is None:
+        return []
+    texts = (PART_BREAK.join(message.pieces[:count]) for count in range(1, len(message.pieces) + 1))
+    ids = (turn_id(message, "turn", text) for text in texts)
+    return [one for one in ids if one != turn.id]
 
 
 def _ordered(record: SessionRecord) -> list[tuple[Message, Removed | None]]:
@@ -227,14 +268,19 @@ def _kind_in(record: SessionRecord, message: Message, told: Collection[Said]) ->
     return "runtime" if by_agent else message.kind
 
 
-def _turn_id(message: Message, kind: Kind, numbers: dict[str, int]) -> str:
+def _numbered_id(message: Message, kind: Kind, numbers: dict[str, int]) -> str:
     """Returns a turn's id; what is said again in the same millisecond is numbered."""
     if message.made_ms is None:
         return message.id
-    digest = content_digest(message.role, kind, None, message.text).hex()[:_ID_DIGITS]
-    own = f"msg-{message.made_ms}-{digest}"
+    own = turn_id(message, kind, message.text)
     number = numbers[own] = numbers.get(own, 0) + 1
     return own if number == 1 else f"{own}.{number}"
+
+
+def turn_id(message: Message, kind: Kind, text: str) -> str:
+    """Returns the id of what a message says, by its moment and its words."""
+    digest = content_digest(message.role, kind, None, text).hex()[:_ID_DIGITS]
+    return f"msg-{message.made_ms}-{digest}"
 
 
 def best_of_each(sessions: Sequence[SessionRecord]) -> list[SessionRecord]:

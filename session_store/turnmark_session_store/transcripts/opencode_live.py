@@ -2,8 +2,9 @@
 
 Rows are written anew while an answer streams in. So a message waits, with all that comes after it:
 
-- an answer until it says that it is complete, or the next one has begun, or nothing was written of
-  it for a minute;
+- an answer until a piece of it is whole, as each part of text says of itself; what comes to it then
+  takes the place of that, and what follows it waits until it says that it is complete, or the next
+  one has begun, or nothing was written of it for a minute;
 - what a person typed, whose parts are rows of their own, until something follows it or nothing was
   written for half a second;
 - what a sub-agent's session holds, until the call that began it is complete, or a minute is over.
@@ -31,6 +32,7 @@ from turnmark_session_store.transcripts.opencode_chain import (
     Removed,
     Said,
     SessionRecord,
+    earlier_ids,
     said_by,
     without_sessions,
 )
@@ -141,6 +143,13 @@ def stand(records: Iterable[SessionRecord], patience: Patience, now: float) -> S
         sessions=tuple(SessionWriter(resolved, held=frozenset(holding.held)).sessions()),
         held=frozenset(holding.held | holding.waiting),
         due=holding.due,
+        replaced={
+            earlier: turn.id
+            for chain in resolved.chains.values()
+            for turn in chain.turns
+            if resolved.owners[turn.id] == chain.record.id
+            for earlier in earlier_ids(turn)
+        },
     )
 
 

@@ -42,8 +42,9 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
     `place` orders the messages of a session. `made_ms` is when it was made, by itself: what every
     copy keeps. `touched_ms` is when it is known to have been written last. `is_whole` says that
-    nothing more comes to it, `is_said` that it is a turn. `spawned` are the sub-agents' sessions
-    that it began, `tasks` what it told sub-agents. `file` is where it was read.
+    nothing more comes to it, `is_said` that it is a turn. `pieces` are the texts that an answer is
+    made of, and `ended` says how many of the first of them are whole. `spawned` are the sub-agents'
+    sessions that it began, `tasks` what it told sub-agents. `file` is where it was read.
     """
 
     id: str
@@ -57,7 +58,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     is_said: bool
     file: str
     model: str | None = None
-    agent: str | None = None
+    pieces: tuple[str, ...] = ()
+    ended: int = 0
     spawned: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
 
@@ -75,7 +77,7 @@ def moment_ms(value: Any) -> int | None:
     """Returns a time as milliseconds since 1970; it may be seconds or ISO text. None if none."""
     if isinstance(value, str):
         normal = normal_time(value)
-        return round(datetime.fromisoformat(normal).timestamp() * 1000) if normal else None
+        value = datetime.fromisoformat(normal).timestamp() * 1000 if normal else None
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return None
     in_ms = value if abs(value) >= _MILLISECONDS_FROM else value * 1000
@@ -102,7 +104,8 @@ def message_of(
     known = [moment_ms(value) for one in times for value in (one.get("start"), one.get("end"))]
     touched = [made, moment_ms(found.updated), moment_ms(time.get("completed")), *known]
     is_user = role == "user"
-    text = typed_words(parts, info.get("summary")) if is_user else _spoken(parts)
+    pieces = () if is_user else tuple(spoken_parts(parts))
+    text = typed_words(parts, info.get("summary")) if is_user else PART_BREAK.join(pieces)
     return Message(
         id=found.id,
         place=(made or 0, 0, found.id),
@@ -111,12 +114,14 @@ def message_of(
         text=text,
         made_ms=made,
         touched_ms=max((one for one in touched if one is not None), default=0),
-        is_whole=not is_user and bool(time.get("completed") or info.get("error")),
+        is_whole=not is_user and _is_whole(info, parts),
         is_said=bool(text.strip()) or (is_user and shows_picture(parts)),
         file=found.file,
         model=string_at(info, "modelID") or string_at(mapping_at(info, "model"), "modelID"),
-        agent=string_at(info, "agent") or string_at(info, "mode"),
-        **_calls(parts),
+        pieces=pieces,
+        ended=_ended(parts),
+        spawned=_spawned(parts),
+        tasks=_tasks(parts),
     )
 
 
@@ -144,8 +149,8 @@ def message_of_row(kind: str, data: Mapping[str, Any], seq: int, found: Read) ->
         is_said=bool(text.strip()) or pictured,
         file=found.file,
         model=string_at(mapping_at(data, "model"), "id"),
-        agent=string_at(data, "agent"),
-        **_calls(content),
+        spawned=_spawned(content),
+        tasks=_tasks(content),
     )
 
 
@@ -201,6 +206,25 @@ def _words_of_row(kind: str, data: Mapping[str, Any], content: Sequence[Mapping[
     return string_at(data, "summary") or ""
 
 
+def _ended(parts: Sequence[Mapping[str, Any]]) -> int:
+    """Returns how many of the first texts say that they are whole."""
+    said = [part for part in parts if spoken_parts([part])]
+    ends = (at for at, part in enumerate(said) if not mapping_at(part, "time").get("end"))
+    return next(ends, len(said))
+
+
+def _is_whole(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> bool:
+    """Returns whether an answer says that nothing more comes.
+
+    A copy is complete before its parts are there; the last of them ends the step that one began.
+    """
+    if info.get("error"):
+        return True
+    kinds = {part.get("type") for part in parts}
+    is_cut = "step-start" in kinds and "step-finish" not in kinds
+    return bool(mapping_at(info, "time").get("completed")) and not is_cut
+
+
 def _is_whole_row(kind: str, data: Mapping[str, Any], time: Mapping[str, Any]) -> bool:
     if kind == "assistant":
         return bool(time.get("completed") or data.get("error"))
@@ -219,13 +243,14 @@ def _kind_of(info: Mapping[str, Any]) -> Kind:
     return "runtime" if is_aborted else "error"
 
 
-def _calls(parts: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
-    spawned = (spawned_session(part) for part in parts)
+def _spawned(parts: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    sessions = (spawned_session(part) for part in parts)
+    return tuple(one for one in sessions if one is not None)
+
+
+def _tasks(parts: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     tasks = (task_of(part) for part in parts)
-    return {
-        "spawned": tuple(one for one in spawned if one is not None),
-        "tasks": tuple(one for one in tasks if one is not None),
-    }
+    return tuple(one for one in tasks if one is not None)
 
 
 def _shows_old_picture(parts: Sequence[Mapping[str, Any]]) -> bool:

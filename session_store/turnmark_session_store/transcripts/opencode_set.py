@@ -89,7 +89,7 @@ class SessionSet:
             turn = parent.at[message.id]
         else:
             self.guessed.add(name)
-            if message is not None or parent.waiting:
+            if message is not None or parent.open is not None:
                 self.waiting.add(name)
             turn = _standing_at(parent, record.created_ms)
         if turn is not None:

@@ -166,6 +166,39 @@ async def test_an_answer_is_a_turn_when_it_is_complete(program: Opencode, tailed
 
 
 @pytest.mark.anyio
+async def test_a_piece_of_an_answer_is_a_turn_when_it_says_so(
+    program: Opencode, tailed: Tailed
+) -> None:
+    """A call may take an hour; what is said after it takes the place of what was said before."""
+    session = program.open("a")
+    program.prompt(session, "Where do I live?")
+    told = program.begin(session, role="assistant")
+    first = program.part(told, type="text", text="I look", time={"start": 1})
+    await tailed.settle(program.path)
+    assert await tailed.said() == ["Where do I live?"]
+    program.stream(first, text="I look it up.", time={"start": 1, "end": 2})
+    program.part(told, type="tool", tool="grep", callID="c", state={"status": "running"})
+    await tailed.settle(program.path)
+    assert await tailed.said() == ["Where do I live?", "I look it up."]
+    second = program.part(told, type="text", text="In", time={"start": 3})
+    await tailed.settle(program.path)
+    assert await tailed.said() == ["Where do I live?", "I look it up."]
+    assert (await tailed.dag())["heads"][0][1] == _key(await tailed.dag(), "I look it up.")
+    program.stream(second, text="In Bergen.", time={"start": 3, "end": 4})
+    program.prompt(session, "Thanks")
+    program.finish(told)
+    program.begin(session, role="assistant")
+    await tailed.settle(program.path)
+    found = await tailed.dag()
+    assert sorted(await tailed.said()) == [
+        "I look it up.\n\nIn Bergen.",
+        "Thanks",
+        "Where do I live?",
+    ]
+    assert compared(found, found)["tips"] == [_key(found, "Thanks")]
+
+
+@pytest.mark.anyio
 async def test_a_prompt_waits_for_its_parts_until_it_was_quiet(
     program: Opencode, tailed: Tailed
 ) -> None:
@@ -346,7 +379,7 @@ async def test_another_database_under_the_name_is_read_as_well(
 async def test_a_sub_agents_session_waits_for_the_call_that_began_it(
     program: Opencode, tailed: Tailed
 ) -> None:
-    """Its caller may still say something; the task is no person's."""
+    """Its caller may still say more; the task is no person's."""
     session = program.open("a")
     program.prompt(session, "Ask somebody")
     told = program.begin(session, role="assistant")
@@ -355,7 +388,7 @@ async def test_a_sub_agents_session_waits_for_the_call_that_began_it(
     program.call(told, child, "Find it")
     program.exchange(child, "Find it", "Found")
     await tailed.settle(program.path)
-    assert await tailed.said() == ["Ask somebody"]
+    assert await tailed.said() == ["Ask somebody", "I ask."]
     program.finish(told)
     await tailed.settle(program.path)
     found = await tailed.dag()
@@ -529,7 +562,7 @@ class Doings:
             [
                 *[self._prompt, self._prompt, self._answer, self._answer, self._stream],
                 *[self._revert, self._unrevert, self._fork, self._compact],
-                *[self._spawn, self._begin],
+                *[self._spawn, self._begin, self._piece, self._piece],
             ]
         )
         for _ in one(session):
@@ -566,12 +599,21 @@ class Doings:
         self.program.stream(parts[-1], text=self._text())
         yield
 
+    def _piece(self, session: str) -> Iterator[None]:
+        told = self.answers.get(session)
+        if told is not None:
+            end = {"start": 1, "end": 2}
+            self.program.stream(self.program.parts(told)[-1], text=self._text(), time=end)
+            yield
+            self.program.part(told, type="text", text="", time={"start": 3})
+
     def _answer(self, session: str) -> Iterator[None]:
         if session not in self.answers:
             yield from self._begin(session)
         told = self.answers.pop(session, None)
         if told is not None:
-            self.program.stream(self.program.parts(told)[0], text=self._text())
+            end = {"start": 3, "end": 4}
+            self.program.stream(self.program.parts(told)[-1], text=self._text(), time=end)
             yield
             self.program.finish(told)
 
