@@ -5,7 +5,8 @@ made beside it. In WAL mode all that is new may stand in `<db>-wal` alone, so th
 through SQLite and with its log. Two cases in which SQLite would make files of its own are kept from
 it. Where there is no log, as after a clean exit, the file is read as it is; whether somebody began
 to write meanwhile is looked at afterwards, and then it is read again. Where there is a log without
-the shared memory that belongs to it, or where SQLite is not let in, a private copy is read.
+the shared memory that belongs to it, or where SQLite is not let in, a private copy is read; of a
+large database only where it is not let in, as each reading would copy it.
 
 What is in the columns comes out as it is: whole texts with NULs in them, and what is not UTF-8 with
 replacement characters. Programs add columns without a word: those that are not there read as None.
@@ -40,6 +41,8 @@ _WAITS_SECONDS = (0.05, 0.15, 0.5, 1.5)
 _WAL_VERSIONS = b"\2\2"
 _LOG, _JOURNAL, _SHARED = "-wal", "-journal", "-shm"
 _LOGS = (_LOG, _JOURNAL)
+# A database holds a conversation in some ten kilobytes: copying it for each costs its size squared.
+_COPIED_BYTES = 8 * 1024 * 1024
 
 _PASSING = (
     apsw.BusyError,
@@ -187,7 +190,7 @@ def _read_once(path: Path, work: Callable[[Database], T]) -> T:
     if is_logged and journal is None:
         if log is None or not log.size:
             return _read_unshared(path, work)
-        if not _beside(path, _SHARED).exists():
+        if not _beside(path, _SHARED).exists() and size_of(path) <= _COPIED_BYTES:
             return _read_copy(path, work)
     try:
         return _read(path, path, "mode=ro", work)

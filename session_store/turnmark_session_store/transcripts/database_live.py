@@ -93,7 +93,7 @@ class DatabaseReader(SourceReader, Protocol):
 def finished_sessions(
     reader: DatabaseReader, path: Path, *, skip_directories: Sequence[Path] = ()
 ) -> Iterator[ReadSession]:
-    """Yields all sessions of a database as they stand: nothing is waited for any more.
+    """Yields all sessions of a database as they stood at one moment, with nothing waited for.
 
     Sessions that began in one of `skip_directories` are left out: turnmark's own writer works
     there, and memory must not feed on itself.
@@ -101,18 +101,17 @@ def finished_sessions(
     Raises:
         Unavailable: if it can't be read.
     """
-    for conversation in read_database(path, reader.conversations):
-        own = {
-            session
-            for session, project in conversation.sessions.items()
-            if project is not None and any(map(PurePath(project).is_relative_to, skip_directories))
-        }
-        if own >= conversation.sessions.keys():
-            continue
 
-        def read(
-            db: Database, one: Conversation = conversation, without: Collection[str] = own
-        ) -> Standing:
-            return reader.read(db, one, without=without, now=math.inf)
+    def read(db: Database) -> list[ReadSession]:
+        found: list[ReadSession] = []
+        for one in reader.conversations(db):
+            own = {name for name, place in one.sessions.items() if _is_in(place, skip_directories)}
+            if own < one.sessions.keys():
+                found += reader.read(db, one, without=own, now=math.inf).sessions
+        return found
 
-        yield from read_database(path, read).sessions
+    yield from read_database(path, read)
+
+
+def _is_in(project: str | None, directories: Sequence[Path]) -> bool:
+    return project is not None and any(map(PurePath(project).is_relative_to, directories))

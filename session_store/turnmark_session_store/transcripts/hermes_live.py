@@ -79,11 +79,7 @@ class HermesLiveReader:
         self, db: Database, conversation: Conversation, *, without: Collection[str], now: float
     ) -> Standing:
         """Returns the sessions of a conversation; a sub-agent waits for the call that made it."""
-        sessions = {
-            name: one
-            for name, one in sessions_in(db).items()
-            if name in conversation.sessions and name not in without
-        }
+        sessions = sessions_in(db, conversation.sessions.keys() - set(without))
         graph = HermesGraph(sessions, {name: rows_in(db, name) for name in sessions})
         waits = _waiting(graph, now)
         found = sessions_of(

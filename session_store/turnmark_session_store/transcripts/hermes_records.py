@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -133,9 +133,11 @@ def is_hermes(db: Database) -> bool:
     } <= db.columns_of(MESSAGES)
 
 
-def sessions_in(db: Database) -> dict[str, HermesSession]:
-    """Returns all sessions by id, the oldest first; no words but their titles are read."""
-    made = [session_of(row) for row in _mappings(db, SESSIONS, _SESSION_COLUMNS)]
+def sessions_in(db: Database, names: Collection[str] | None = None) -> dict[str, HermesSession]:
+    """Returns all sessions, or some, by id, the oldest first; of words their titles are read."""
+    some = () if names is None else (json.dumps(sorted(names)),)
+    rest = "WHERE id IN (SELECT value FROM json_each(?))" if some else ""
+    made = [session_of(row) for row in _mappings(db, SESSIONS, _SESSION_COLUMNS, rest, some)]
     made.sort(key=lambda one: (one.started_at or 0.0, one.id))
     return {one.id: one for one in made if one.id}
 
