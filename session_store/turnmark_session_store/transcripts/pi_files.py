@@ -56,18 +56,15 @@ class Transcript:
     created_ms: int | None = None
     title: str | None = None
     tree: EntryTree = field(default_factory=EntryTree)
+    is_agent: bool = False
     warnings: list[ReadWarning] = field(default_factory=list[ReadWarning])
     _lanes: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
     _lane: str | None = None
 
     def __post_init__(self) -> None:
         self.session = self.session or session_of_name(self.path.name)
-
-    @property
-    def is_agent(self) -> bool:
-        """Returns whether a sub-agent's sessions are kept where it lies."""
         folders = self.path.parts[:-1]
-        return any(name in _AGENT_FOLDERS or _NAME.fullmatch(name) for name in folders)
+        self.is_agent = any(name in _AGENT_FOLDERS or _NAME.fullmatch(name) for name in folders)
 
     def take(self, line: int, record: Mapping[str, Any]) -> None:
         """Adds the next record."""

@@ -351,6 +351,29 @@ async def test_what_was_said_stays_whatever_becomes_of_the_file(
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_a_folder_that_is_renamed_and_a_file_that_is_deleted_change_nothing(
+    tailed: Tailed, file: Path, root: Path, *, restarted: bool
+) -> None:
+    """The sessions are the same, and what was said stays."""
+    fork = file.with_name(file_name(OTHER, 50))
+    append(file, lines(*TALK))
+    append(fork, forked(OTHER, file, 50, *TALK[1:], user("bbbb0005", "aaaa0004", "Here.", 51)))
+    await tailed.settle(file, fork)
+    before, seq = await tailed.dag(), tailed.stage.seq
+    elsewhere = root / "--srv-demo--"
+    file.parent.rename(elsewhere)
+    (elsewhere / file.name).unlink()
+    if restarted:
+        tailed.renew(PATIENT)
+    await tailed.settle(file, fork, elsewhere)
+    assert (await tailed.dag(), tailed.stage.seq) == (before, seq)
+    append(elsewhere / fork.name, lines(user("bbbb0006", "bbbb0005", "There.", 52)))
+    await tailed.settle(elsewhere / fork.name)
+    assert edges(await tailed.dag()) == edges(before) | {"There.": "Here."}
+
+
+@pytest.mark.anyio
 async def test_a_torn_line_waits_and_bad_ones_are_counted(tailed: Tailed, file: Path) -> None:
     """NUL, no JSON; and a last line that never ends is taken when its writer is gone."""
     append(file, lines(*TALK[:3]) + b"\0" * 9_000 + b"\n{\xff\n[]\n" + lines(*TALK[3:])[:-1])
