@@ -14,10 +14,11 @@ Choices that the stores leave open:
 - A session that several stores hold is read from the one that is to be believed most: newer tables,
   older ones, an export, files. They are never mixed: what an old store still has may have been
   taken back since.
-- What a person takes back is behind a marker of the session, and deleted with the next prompt. The
-  marker is a record of it, and so is the log's entry about the deleted message; it is read out of
-  the log where that has its words. A message that is gone without a record was not taken back, and
-  one that a fork goes on from stands.
+- What a person undoes is behind a marker of the session, and deleted with the next prompt. The
+  marker is a record that it was taken back, and so is what the log says of a deleted message; its
+  words are read out of the log, where it has them. A message that is gone without a record was not
+  taken back, and one that a fork goes on from stands. What is done again after it was taken back
+  stays so here: only a client restores.
 - One message is one turn, whose texts are those parts that somebody said. Calls of tools, thoughts,
   and messages without words are none; summaries and answers that were stopped keep their place and
   are no evidence.
@@ -36,7 +37,12 @@ from pathlib import Path
 
 from turnmark_events.errors import Unavailable
 from turnmark_session_store.transcripts.codex_set import is_within
-from turnmark_session_store.transcripts.database_file import MAGIC, Database, read_database
+from turnmark_session_store.transcripts.database_file import (
+    MAGIC,
+    Database,
+    begins_as_database,
+    read_database,
+)
 from turnmark_session_store.transcripts.live import Patience
 from turnmark_session_store.transcripts.opencode_chain import (
     NOTHING_IS_OPEN,
@@ -108,7 +114,7 @@ def _records_in(paths: Iterable[Path]) -> Iterator[SessionRecord]:
     stored: dict[Path, dict[Path, None]] = {}
     for path in paths:
         place = place_of(path)
-        if _is_database(path):
+        if begins_as_database(path):
             yield from read_database(path, _all_of)
         elif place is None:
             yield read_export(path)
@@ -122,15 +128,6 @@ def _records_in(paths: Iterable[Path]) -> Iterator[SessionRecord]:
 
 def _all_of(db: Database) -> list[SessionRecord]:
     return [read_session(db, row) for row in session_rows(db).values()]
-
-
-def _is_database(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except OSError as error:
-        message = f"The transcript {path} can't be read ({error.strerror}); check its permissions."
-        raise Unavailable(message, file=str(path)) from error
 
 
 def _is_own_database(path: Path) -> bool:

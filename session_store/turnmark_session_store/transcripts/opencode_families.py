@@ -14,9 +14,8 @@ from typing import Any
 from turnmark_session_store.transcripts.database_file import Database
 from turnmark_session_store.transcripts.database_live import Conversation
 from turnmark_session_store.transcripts.fields import mapping_at
-from turnmark_session_store.transcripts.opencode_info import fields_of
+from turnmark_session_store.transcripts.opencode_info import SessionRow, fields_of
 from turnmark_session_store.transcripts.opencode_records import moment_ms
-from turnmark_session_store.transcripts.opencode_tables import SessionRow
 
 # How many of the last messages of a session may still be written.
 _LATE_MESSAGES = 4

@@ -30,6 +30,8 @@ from turnmark_session_store.transcripts.reader import ReadWarning
 
 SUFFIX: Final = ".json"
 _SESSION, _MESSAGE, _PART, _INFO = "session", "message", "part", "info"
+# What stands in each kind of file, also where it is too long to be looked at whole.
+_MARKS = {_SESSION: b'"directory"', _MESSAGE: b'"role"', _PART: b'"type"'}
 # An export begins with the session; its messages may come behind what is looked at.
 _EXPORT_HEAD = re.compile(rb'\s*\{\s*"info"\s*:\s*\{')
 _SESSION_ID = re.compile(rb'"id"\s*:\s*"ses_')
@@ -72,8 +74,8 @@ def is_stored(path: Path, head: bytes) -> bool:
     if place is None or head.lstrip()[:1] != b"{":
         return False
     record = parse_line(head)
-    if not isinstance(record, dict):  # longer than what is looked at: only parts are
-        return place.kind == _PART and b'"type"' in head
+    if not isinstance(record, dict):  # longer than what is looked at, or cut off
+        return _MARKS[place.kind] in head
     if place.kind == _SESSION:
         return "id" in record and ("directory" in record or "version" in record)
     if place.kind == _MESSAGE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -153,3 +153,45 @@ def _before_part(raw: RawMessage, part: str) -> Message | None:
     kept = raw.parts[: ids.index(part)] if part in ids else raw.parts
     message = message_of(raw.info, kept, raw.found)
     return msgspec.structs.replace(message, is_whole=True) if message is not None else None
+
+
+class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of a table of sessions. `state` is what of it changes with the session."""
+
+    id: str
+    table: str
+    parent: str | None
+    directory: str | None
+    title: str | None
+    revert: Revert | None
+    created_ms: int
+    updated_ms: int
+    fork: tuple[Any, Any]
+    state: tuple[Any, ...]
+
+
+def record_of(
+    row: SessionRow,
+    *,
+    rank: int,
+    messages: Iterable[Message],
+    removed: Iterable[Removed] = (),
+    by_program: bool = False,
+    warnings: Iterable[ReadWarning] = (),
+) -> SessionRecord:
+    """Returns the session of a row with its messages."""
+    there = tuple(messages)
+    return SessionRecord(
+        id=row.id,
+        rank=rank,
+        title=row.title,
+        project=row.directory,
+        parent=row.parent,
+        created_ms=row.created_ms or first_moment(there),
+        updated_ms=row.updated_ms,
+        messages=there,
+        removed=tuple(removed),
+        origin=read_origin(*row.fork),
+        by_program=by_program,
+        warnings=tuple(warnings),
+    )

@@ -37,11 +37,11 @@ from turnmark_session_store.transcripts.opencode_chain import (
     without_sessions,
 )
 from turnmark_session_store.transcripts.opencode_families import families
+from turnmark_session_store.transcripts.opencode_info import SessionRow
 from turnmark_session_store.transcripts.opencode_records import Message
 from turnmark_session_store.transcripts.opencode_sessions import AGENT, SessionWriter
 from turnmark_session_store.transcripts.opencode_set import SessionSet
 from turnmark_session_store.transcripts.opencode_tables import (
-    SessionRow,
     read_session,
     session_rows,
     sessions_of_moments,
@@ -54,10 +54,16 @@ PATTERNS: Final = ("opencode.db", "opencode-*.db")
 PATIENCE: Final = Patience(quiet_seconds=0.5)
 """How long to wait for what may still be written."""
 
+_SUFFIXES: Final = (".db", ".sqlite", ".sqlite3")
 # How long something that was undone may be done again.
 _UNDO_SECONDS: Final = 10.0
 # Sessions of which it is known what was behind the last marker.
 _MARKED_SESSIONS: Final = 64
+
+
+def directory_of(root: Path) -> Path:
+    """Returns opencode's directory, which may be given by a database in it."""
+    return root.parent if root.suffix in _SUFFIXES or root.is_file() else root
 
 
 class OpencodeDatabases:
@@ -74,7 +80,7 @@ class OpencodeDatabases:
 
     def places(self, root: Path) -> tuple[Path, ...]:
         """Returns the directory of the databases; `root` may be a database itself."""
-        return (root.parent if root.suffix else root,)
+        return (directory_of(root),)
 
     def flat_places(self, root: Path) -> Collection[Path]:
         """Returns the same: below lie the program's own code and copies of people's projects."""

@@ -24,7 +24,12 @@ from turnmark_session_store.transcripts.live import Patience, Standing
 from turnmark_session_store.transcripts.opencode_chain import without_sessions
 from turnmark_session_store.transcripts.opencode_families import joined
 from turnmark_session_store.transcripts.opencode_files import Storage, id_in, read_object
-from turnmark_session_store.transcripts.opencode_live import PATIENCE, PATTERNS, stand
+from turnmark_session_store.transcripts.opencode_live import (
+    PATIENCE,
+    PATTERNS,
+    directory_of,
+    stand,
+)
 from turnmark_session_store.transcripts.opencode_records import moment_ms
 from turnmark_session_store.transcripts.opencode_sessions import AGENT
 from turnmark_session_store.transcripts.opencode_tables import sessions_with_messages
@@ -65,7 +70,7 @@ class OpencodeStorages:
 
     def places(self, root: Path) -> tuple[Path, ...]:
         """Returns where storages are; `root` may be a database, beside which they are."""
-        top = root.parent if root.suffix else root
+        top = directory_of(root)
         return top / _NAME, top / _PROJECTS
 
     def databases(self, root: Path) -> Collection[Path]:

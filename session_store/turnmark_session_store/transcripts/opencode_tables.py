@@ -7,42 +7,40 @@ other. There are three generations of them:
     session_v2, session_message                   2.x; the tables of 1.x stay as they were
     sessions, messages (with their parts)         before the program was written anew
 
-`event` is a log of each session, where it is kept: it tells what was said in messages that were
-removed since.
+Those of the first version are read by `opencode_old.py`, and `event`, a log of each session, by
+`opencode_log.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import msgspec
 
+from turnmark_session_store.transcripts import opencode_old
 from turnmark_session_store.transcripts.database_file import Database
-from turnmark_session_store.transcripts.fields import list_at, mapping_at, string_at
-from turnmark_session_store.transcripts.opencode_chain import Removed, SessionRecord
+from turnmark_session_store.transcripts.fields import string_at
+from turnmark_session_store.transcripts.opencode_chain import SessionRecord
 from turnmark_session_store.transcripts.opencode_info import (
-    RANK_OLD,
     RANK_ROWS,
     RANK_TABLES,
     RawMessage,
-    Revert,
-    first_moment,
+    SessionRow,
     is_plain_id,
     messages_of,
     parse_json,
-    read_origin,
     read_revert,
+    record_of,
     stand_before,
 )
+from turnmark_session_store.transcripts.opencode_log import removed_messages
 from turnmark_session_store.transcripts.opencode_records import (
     Message,
     Read,
     message_of,
-    message_of_old_row,
     message_of_row,
     moment_ms,
-    objects_in,
 )
 from turnmark_session_store.transcripts.reader import ReadWarning
 
@@ -57,19 +55,11 @@ _SESSION_COLUMNS = (
     "fork_session_id",
     "fork_boundary",
 )
-_OLD_COLUMNS = ("id", "parent_session_id", "title", "created_at", "updated_at")
-_OLD_MESSAGE_COLUMNS = ("id", "role", "parts", "model", "created_at", "updated_at", "finished_at")
-# The first version asked its model for a title in a session of its own.
-_OLD_TITLES = "title-"
 _OF = "WHERE session_id = ?"
-_REMOVED = "WHERE aggregate_id = ? AND type >= 'message.removed' AND type < 'message.removee'"
-# A log holds each part as often as it was written: only what tells of these messages is fetched.
-_TOLD = (
-    "WHERE aggregate_id = ? AND type >= 'message.' AND type < 'message/' AND EXISTS"
-    " (SELECT 1 FROM json_each(?) AS gone WHERE instr(event.data, gone.value)) ORDER BY seq"
-)
-
-
+_WORDLESS: Mapping[str, Any] = {"type": "tool"}
+_WORDLESS_STARTS = tuple(f'{{"type":"{one}"' for one in ("tool", "reasoning", "patch", "snapshot"))
+# Only such a call can have begun a sub-agent.
+_SPAWN_MARKS = ('"sessionI', '"prompt"')
 # What no other agent's database has together: tables and a column of each.
 _OWN_TABLES = (
     (("session", "directory"), ("message", "data"), ("part", "message_id")),
@@ -82,27 +72,12 @@ def has_sessions(db: Database) -> bool:
     """Returns whether a database is opencode's; another program took its first tables over."""
     if any(all(name in db.columns_of(table) for table, name in one) for one in _OWN_TABLES):
         return True
-    return db.path.name.startswith(_OLD_NAME) and _is_old(db)
-
-
-class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of a table of sessions. `state` is what of it changes with the session."""
-
-    id: str
-    table: str
-    parent: str | None
-    directory: str | None
-    title: str | None
-    revert: Revert | None
-    created_ms: int
-    updated_ms: int
-    fork: tuple[Any, Any]
-    state: tuple[Any, ...]
+    return db.path.name.startswith(_OLD_NAME) and opencode_old.is_old(db)
 
 
 def session_rows(db: Database) -> dict[str, SessionRow]:
     """Returns the sessions of a database; those of a newer table in place of those of an older."""
-    found = {row.id: row for row in map(_old_session, _old_rows(db)) if row is not None}
+    found = {row.id: row for row in opencode_old.old_rows(db)}
     for table in ("session", "session_v2"):
         for row in db.table(table, _SESSION_COLUMNS):
             session = _session(table, dict(zip(_SESSION_COLUMNS, row, strict=True)), row)
@@ -134,8 +109,8 @@ def sessions_of_moments(db: Database, moments: Collection[Any]) -> set[str]:
 
 def read_session(db: Database, row: SessionRow) -> SessionRecord:
     """Returns a session with all its messages."""
-    if row.table == "sessions":
-        return _old_record(db, row)
+    if row.table == opencode_old.TABLE:
+        return opencode_old.read_old(db, row)
     reading = _Reading(db, row)
     rows = reading.rows()
     raw = reading.raw()
@@ -144,8 +119,8 @@ def read_session(db: Database, row: SessionRow) -> SessionRecord:
         standing, behind = stand_before([_with_parts(one, own) for one in rows], row.revert)
     else:
         standing, behind = messages_of(raw, row.revert)
-        behind += reading.removed({one.found.id for one in raw})
-    return _record(
+        behind += removed_messages(db, row.id, {one.found.id for one in raw})
+    return record_of(
         row,
         rank=RANK_ROWS if rows or row.table == "session_v2" else RANK_TABLES,
         messages=standing,
@@ -184,7 +159,7 @@ class _Reading:
         for key, message, updated, data in self._db.table(
             "part", ("id", "message_id", "time_updated", "data"), f"{_OF} ORDER BY id", self._only
         ):
-            record = self._object(data)
+            record = _WORDLESS if _is_wordless(data) else self._object(data)
             if record is not None:
                 parts.setdefault(str(message), []).append((updated, {**record, "id": key}))
         columns = ("id", "time_created", "time_updated", "data")
@@ -199,24 +174,6 @@ class _Reading:
             found.append(RawMessage(record, [part for _, part in own], place))
         return found
 
-    def removed(self, there: Collection[str]) -> list[Removed]:
-        """Returns the messages that the log says were removed, as it has them."""
-        gone: dict[str, int] = {}
-        for seq, data in self._db.table("event", ("seq", "data"), _REMOVED, self._only):
-            message = string_at(self._told(data), "messageID")
-            if message is not None and message not in there and isinstance(seq, int):
-                gone[message] = seq
-        if not gone:
-            return []
-        log = _Log(gone)
-        names = msgspec.json.encode(list(gone)).decode()
-        for seq, kind, data in self._db.table(
-            "event", ("seq", "type", "data"), _TOLD, (*self._only, names)
-        ):
-            if isinstance(seq, int) and isinstance(kind, str):
-                log.take(seq, kind, self._told(data))
-        return log.removed(self._db.path.name)
-
     @property
     def _only(self) -> tuple[str]:
         return (self._row.id,)
@@ -228,49 +185,15 @@ class _Reading:
         self.warnings.append(ReadWarning(file=str(self._db.path), line=0, reason=record))
         return None
 
-    def _told(self, data: Any) -> Mapping[str, Any]:
-        record = parse_json(data)
-        return record if isinstance(record, dict) else {}
 
+def _is_wordless(data: Any) -> bool:
+    """Returns whether a part is sure to hold nothing that counts, without parsing it.
 
-class _LoggedMessage(NamedTuple):
-    said_at: int
-    info: Mapping[str, Any]
-
-
-class _Log:
-    """What the log of a session tells of messages that are gone; `gone` says when they went."""
-
-    def __init__(self, gone: Mapping[str, int]) -> None:
-        self._gone = gone
-        self._messages: dict[str, _LoggedMessage] = {}
-        self._parts: dict[str, dict[str, Mapping[str, Any]]] = {}
-
-    def take(self, seq: int, kind: str, data: Mapping[str, Any]) -> None:
-        """Takes the next record; what was written of a message after it went is none of it."""
-        info, part = mapping_at(data, "info"), mapping_at(data, "part")
-        message = string_at(info, "id") or string_at(part, "messageID") or data.get("messageID")
-        if not isinstance(message, str) or seq > self._gone.get(message, -1):
-            return
-        if kind.startswith("message.updated"):
-            known = self._messages.get(message)
-            self._messages[message] = _LoggedMessage(known.said_at if known else seq, info)
-        elif kind.startswith("message.part.updated"):
-            self._parts.setdefault(message, {})[string_at(part, "id") or ""] = part
-        elif kind.startswith("message.part.removed"):
-            self._parts.get(message, {}).pop(str(data.get("partID")), None)
-
-    def removed(self, file: str) -> list[Removed]:
-        """Returns the messages whose words are known."""
-        found: list[Removed] = []
-        for key, logged in self._messages.items():
-            parts = [part for _, part in sorted(self._parts.get(key, {}).items())]
-            message = message_of(logged.info, parts, Read(key, file)) if is_plain_id(key) else None
-            if message is not None:
-                found.append(
-                    Removed(message=message, said_at=logged.said_at, removed_at=self._gone[key])
-                )
-        return found
+    Results of tools are by far the most of a database.
+    """
+    if not isinstance(data, str) or not data.startswith(_WORDLESS_STARTS):
+        return False
+    return not any(mark in data for mark in _SPAWN_MARKS)
 
 
 def _with_parts(row: Message, own: Mapping[str, RawMessage]) -> Message:
@@ -298,84 +221,3 @@ def _session(table: str, fields: Mapping[str, Any], row: tuple[Any, ...]) -> Ses
         fork=(fields["fork_session_id"], fields["fork_boundary"]),
         state=row,
     )
-
-
-def _record(
-    row: SessionRow,
-    *,
-    rank: int,
-    messages: Iterable[Message],
-    removed: Iterable[Removed] = (),
-    warnings: Iterable[ReadWarning] = (),
-) -> SessionRecord:
-    there = tuple(messages)
-    return SessionRecord(
-        id=row.id,
-        rank=rank,
-        title=row.title,
-        project=row.directory,
-        parent=row.parent,
-        created_ms=row.created_ms or first_moment(there),
-        updated_ms=row.updated_ms,
-        messages=there,
-        removed=tuple(removed),
-        origin=read_origin(*row.fork),
-        by_program=row.id.startswith(_OLD_TITLES),
-        warnings=tuple(warnings),
-    )
-
-
-# The tables of the first version, one database for each project.
-
-
-def _old_rows(db: Database) -> list[tuple[Any, ...]]:
-    return db.table("sessions", (*_OLD_COLUMNS, "summary_message_id")) if _is_old(db) else []
-
-
-def _is_old(db: Database) -> bool:
-    return {"session_id", "parts"} <= db.columns_of("messages")
-
-
-def _old_session(row: tuple[Any, ...]) -> SessionRow | None:
-    fields: dict[str, Any] = dict(zip(_OLD_COLUMNS, row, strict=False))
-    name = fields["id"]
-    if not is_plain_id(name):
-        return None
-    return SessionRow(
-        id=name,
-        table="sessions",
-        parent=string_at(fields, "parent_session_id"),
-        directory=None,
-        title=string_at(fields, "title"),
-        revert=None,
-        created_ms=moment_ms(fields["created_at"]) or 0,
-        updated_ms=moment_ms(fields["updated_at"]) or 0,
-        fork=(None, None),
-        state=row,
-    )
-
-
-def _old_record(db: Database, row: SessionRow) -> SessionRecord:
-    warnings: list[ReadWarning] = []
-    messages: list[Message] = []
-    for number, values in enumerate(
-        db.table("messages", _OLD_MESSAGE_COLUMNS, f"{_OF} ORDER BY created_at, rowid", (row.id,))
-    ):
-        fields: dict[str, Any] = dict(zip(_OLD_MESSAGE_COLUMNS, values, strict=True))
-        text = fields["parts"]
-        listed = parse_json(f'{{"parts":{text}}}' if isinstance(text, str) else None)
-        if isinstance(listed, str):
-            warnings.append(ReadWarning(file=str(db.path), line=0, reason=listed))
-            continue
-        name = fields["id"]
-        message = message_of_old_row(
-            {**fields, "rowid": number},
-            objects_in(list_at(listed, "parts")),
-            Read(str(name), db.path.name),
-            summarises=name == row.state[-1],
-        )
-        if message is not None and is_plain_id(name):
-            messages.append(message)
-    # The program lies in `.opencode` in the project.
-    record = _record(row, rank=RANK_OLD, messages=messages, warnings=warnings)
-    return msgspec.structs.replace(record, project=str(db.path.parent.parent))

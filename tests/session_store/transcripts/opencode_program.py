@@ -268,7 +268,8 @@ class Opencode:
     ) -> None:
         fields = {"id": key, "session_id": session, "time_created": created, **more}
         # As the program does: halves of pairs are escaped, nothing else.
-        text = json.dumps(data, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
+        text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+        text = text.encode("utf-8", "backslashreplace").decode()
         self._insert(table, {**fields, "time_updated": self.now, "data": text})
 
     def _log(self, session: str, kind: str, data: Record) -> None:

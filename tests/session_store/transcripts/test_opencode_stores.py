@@ -271,6 +271,16 @@ def test_a_broken_file_costs_nothing_but_itself(tmp_path: Path, content: bytes) 
     assert len(found.warnings) == (0 if content == b"{}" else 1)
 
 
+def test_files_longer_than_what_is_looked_at_are_recognised(tmp_path: Path) -> None:
+    """Instructions of the program stood in each answer, and pictures in parts."""
+    files = Files(tmp_path / "storage")
+    session = files.open("a", summary={"diffs": ["x" * 300_000]})
+    files.say(session, "user", "one " + "long " * 60_000)
+    files.say(session, "assistant", "two", system=["x" * 300_000])
+    [found] = find_transcripts([tmp_path], readers=[OPENCODE]).found
+    assert (found.paths, len(read(*found.paths)[session].turns)) == (tuple(files.paths()), 2)
+
+
 def test_a_message_without_its_sessions_file_is_read(tmp_path: Path) -> None:
     """An upgrade that failed left it behind; the directory says which session it is of."""
     files = Files(tmp_path / "storage")
