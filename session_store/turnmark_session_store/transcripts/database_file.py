@@ -124,18 +124,19 @@ class _WrittenMeanwhileError(Exception):
     """A file was written while it was read as one that nobody writes."""
 
 
-def read_database(path: Path, work: Callable[[Database], T]) -> T:
+def read_database(path: Path, work: Callable[[Database], T], *, is_long: bool = False) -> T:
     """Returns what `work` makes of the database at `path`, all of it from one moment.
 
     Blocks on disk, and for two or three seconds where the writer keeps everybody out: meant for a
-    thread. `work` may run more than once, so it only reads.
+    thread. `work` may run more than once, so it only reads. Who reads keeps a writer without a log
+    from committing: where that `is_long`, a copy is read.
 
     Raises:
         Unavailable: if it is not there, no database, damaged, or locked for longer.
     """
     for wait_seconds in (*_WAITS_SECONDS, None):
         try:
-            return _read_once(path, work)
+            return _read_once(path, work, is_long=is_long)
         except (*_PASSING, _WrittenMeanwhileError) as error:
             if wait_seconds is None:
                 raise _unreadable(path, error) from error
@@ -183,7 +184,7 @@ def size_of(path: Path) -> int:
     return sum(stamp.size for stamp in _stamps(path) if stamp is not None)
 
 
-def _read_once(path: Path, work: Callable[[Database], T]) -> T:
+def _read_once(path: Path, work: Callable[[Database], T], *, is_long: bool) -> T:
     with path.open("rb") as file:
         is_logged = file.read(20)[18:] == _WAL_VERSIONS
     _, log, journal = _stamps(path)
@@ -192,6 +193,8 @@ def _read_once(path: Path, work: Callable[[Database], T]) -> T:
             return _read_unshared(path, work)
         if not _beside(path, _SHARED).exists() and size_of(path) <= _COPIED_BYTES:
             return _read_copy(path, work)
+    elif is_long:
+        return _read_copy(path, work)
     try:
         return _read(path, path, "mode=ro", work)
     except _CLOSED:
@@ -236,7 +239,7 @@ def _read(path: Path, opened: Path, mode: str, work: Callable[[Database], T]) ->
         db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         db.pragma("query_only", 1)
-        db.execute("BEGIN")
+        db.execute("BEGIN; SELECT count(*) FROM sqlite_schema")  # the moment is the first reading
         return work(Database(path, db))
 
 

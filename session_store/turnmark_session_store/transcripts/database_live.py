@@ -53,6 +53,9 @@ class SourceReader(Protocol):
 
         Looks at names alone and into no directory where none can be: asked when anything changes
         in a place that is no known database.
+
+        Raises:
+            OSError: if a directory is there and can't be looked at.
         """
         ...
 
@@ -110,7 +113,7 @@ def finished_sessions(
                 found += reader.read(db, one, without=own, now=math.inf).sessions
         return found
 
-    yield from read_database(path, read)
+    yield from read_database(path, read, is_long=True)
 
 
 def _is_in(project: str | None, directories: Sequence[Path]) -> bool:

@@ -11,6 +11,7 @@ A conversation is not kept in memory: only what the store is known to hold of it
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from abc import abstractmethod
 from collections.abc import Collection
@@ -77,8 +78,8 @@ class _Key(NamedTuple):
 class _Source:
     """One database, as it was at the last look.
 
-    `seen` are the fingerprints of what was read, `looks_from` is before when not to look, in
-    seconds since 1970.
+    `seen` are the fingerprints of what was read. Times are in seconds since 1970: `looks_from` is
+    before when not to look, `retry_at` when to look although nothing changed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -89,6 +90,7 @@ class _Source:
         self.wants_look = True
         self.is_backlog = True
         self.looks_from = 0.0
+        self.retry_at = math.inf
 
 
 class _Talk:
@@ -173,7 +175,11 @@ class ConversationTail(Tail):
         return True
 
     def _moments(self) -> list[float]:
-        moments = [one.looks_from for one in self._sources.values() if one.wants_look]
+        moments = [
+            one.looks_from if one.wants_look else one.retry_at
+            for one in self._sources.values()
+            if one.wants_look or one.retry_at < math.inf
+        ]
         moments += [self._talks[key].rests_until for key in self._changed if key in self._talks]
         for talk in self._talks.values():
             if talk.due is not None:
@@ -202,7 +208,7 @@ class ConversationTail(Tail):
         scan, self._scan_wanted = self._scan_wanted, False
         changed = set(filter(None, map(self._source_of, dirty)))
         if scan or not changed <= self._sources.keys():
-            there = await anyio.to_thread.run_sync(self._reader.databases, self.root)
+            there = await self._sources_there()
             found = {path for path in there if scan or changed & {path, *path.parents}}
         else:
             found = changed
@@ -214,6 +220,16 @@ class ConversationTail(Tail):
             source = self._sources.setdefault(path, _Source(path))
             source.wants_look = True
             source.is_backlog = source.is_backlog or scan
+
+    async def _sources_there(self) -> Collection[Path]:
+        """Returns all that there is; what was there where the directory can't be looked at."""
+        try:
+            there = await anyio.to_thread.run_sync(self._reader.databases, self.root)
+        except OSError as error:
+            self._failed(str(self.root), error)
+            return list(self._sources)
+        self._errors.pop(str(self.root), None)
+        return there
 
     def _forget_source(self, path: Path) -> None:
         del self._sources[path]
@@ -228,12 +244,14 @@ class ConversationTail(Tail):
 
     def _next_source(self) -> _Source | None:
         now = time.time()
-        due = (one for one in self._sources.values() if one.wants_look and one.looks_from <= now)
-        return next(due, None)
+        for one in self._sources.values():
+            if one.retry_at <= now or (one.wants_look and one.looks_from <= now):
+                return one
+        return None
 
     async def _look(self, source: _Source) -> None:
         """Finds the conversations of a database that are not in the store as they are."""
-        source.wants_look = False
+        source.wants_look, source.retry_at = False, math.inf
         began = time.monotonic()
         try:
             found = await anyio.to_thread.run_sync(self._found_in, source.path)
@@ -241,12 +259,11 @@ class ConversationTail(Tail):
             self._forget_source(source.path)  # its turns stay: absence takes nothing back
             return
         except (TurnmarkError, OSError) as error:
-            source.wants_look = True
-            source.looks_from = self._failed(str(source.path), error)
+            source.retry_at = self._failed(str(source.path), error)
             source.is_backlog = False
-            return
-        self._errors.pop(str(source.path), None)
-        await self._compare(source, found)
+        else:
+            self._errors.pop(str(source.path), None)
+            await self._compare(source, found)
         source.looks_from = time.time() + self._rest_after(time.monotonic() - began)
 
     async def _compare(

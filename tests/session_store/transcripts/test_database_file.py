@@ -147,6 +147,21 @@ def test_waits_for_a_writer_that_keeps_everybody_out(path: Path) -> None:
     assert [row[0] for row in found] == [1, 2]
 
 
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+def test_a_long_reading_keeps_no_writer_waiting(path: Path, journal: str) -> None:
+    """With a log both go on; without one a copy is read."""
+    program = write(path, journal=journal)
+    program.set_busy_timeout(0)
+
+    def look(db: Database) -> list[Any]:
+        program.execute("INSERT OR IGNORE INTO said (id) VALUES (2)")
+        return rows(db)
+
+    assert read_database(path, look, is_long=True) == WHOLE
+    assert [row[0] for row in read_database(path, rows)] == [1, 2]
+    program.close()
+
+
 def test_can_write_nothing(path: Path, program: apsw.Connection) -> None:
     """Whatever a reader asks for."""
 

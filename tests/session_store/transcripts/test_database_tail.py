@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from session_store.stage import Stage
 from session_store.transcripts.note_database import NoteReader, Notes
 from session_store.transcripts.tailing import Dag, dag_of
+from turnmark_events.errors import Unavailable
 from turnmark_session_store.model import MemoryMode
 from turnmark_session_store.queries import rows_of
+from turnmark_session_store.transaction import Transaction
 from turnmark_session_store.transcripts.database_file import Database
 from turnmark_session_store.transcripts.database_live import Conversation
 from turnmark_session_store.transcripts.database_tail import DatabaseTail
@@ -316,6 +320,103 @@ async def test_a_database_that_cannot_be_read_keeps_no_other_from_being_followed
     tail.rescan()
     await tail.deal_with_all()
     assert tail.status().last_error is None
+
+
+@pytest.mark.anyio
+async def test_a_directory_that_cannot_be_looked_at_loses_nothing(
+    stage: Stage, root: Path, notes: Notes
+) -> None:
+    """What was found in it is followed all the same."""
+
+    class Shut(NoteReader):
+        is_shut = False
+
+        def databases(self, root: Path) -> Collection[Path]:
+            if self.is_shut:
+                raise PermissionError(13, "Permission denied", str(root))
+            return super().databases(root)
+
+    reader = Shut()
+    tail = DatabaseTail(stage.store, reader, root, rest_per_work=0.0)
+    notes.open("one")
+    notes.say("one", "1", "hello")
+    await tail.deal_with_all()
+    reader.is_shut = True
+    notes.say("one", "2", "again")
+    tail.rescan()
+    await tail.deal_with_all()
+    assert said(await dag_of(stage)) == ["hello", "again"]
+    assert "Permission denied" in (tail.status().last_error or "")
+    reader.is_shut = False
+    tail.rescan()
+    await tail.deal_with_all()
+    assert tail.status().last_error is None
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("failing", range(1, 5))
+async def test_a_failure_in_the_middle_loses_nothing(
+    stage: Stage, root: Path, notes: Notes, reader: NoteReader, failing: int
+) -> None:
+    """What a conversation's sessions came to is placed a session at a time, its checkpoint last."""
+    notes.open("one")
+    notes.say("one", "1", "first")
+    for name in ("a", "b", "c"):
+        notes.open(name, "one")
+        notes.say(name, f"2{name}", f"fork {name}")
+    placed: list[str] = []
+
+    def stumble(tx: Transaction, session: str, connected_ms: int) -> None:
+        del tx, connected_ms
+        placed.append(session)
+        if len(placed) == failing:
+            raise Unavailable("the disk is full")
+
+    tail = again(stage, root, reader, placed=stumble)
+    await tail.deal_with_all()
+    assert "the disk is full" in (tail.status().last_error or "")
+    assert len(said(await dag_of(stage))) == failing - 1
+    tail = again(stage, root, reader)
+    await tail.deal_with_all()
+    assert (reader.reads, tail.status().last_error) == (["one"], None)
+    assert said(await dag_of(stage)) == ["first", "fork a", "fork b", "fork c"]
+    assert len((await dag_of(stage))["tips"]) == 4
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("journal", ["wal", "delete", "truncate"])
+async def test_follows_a_program_that_writes_meanwhile(
+    stage: Stage, root: Path, reader: NoteReader, journal: str
+) -> None:
+    """From another thread, at any moment, in either way of writing: nothing is lost or doubled."""
+
+    def write() -> None:
+        notes = Notes(root / "a.db", journal=journal)
+        notes.db.set_busy_timeout(60_000)
+        for name in ("one", "two"):
+            notes.open(name)
+        for number in range(60):
+            notes.say("one" if number % 3 else "two", str(number), f"words {number}")
+        notes.close()
+
+    tail = again(stage, root, reader)
+    async with anyio.create_task_group() as tasks:
+        written = anyio.Event()
+
+        async def watch() -> None:
+            await anyio.to_thread.run_sync(write)
+            written.set()
+
+        tasks.start_soon(watch)
+        with anyio.fail_after(60):
+            while not written.is_set():
+                tail.rescan()
+                await tail.deal_with_all()
+    tail.rescan()
+    await tail.deal_with_all()
+    dag = await dag_of(stage)
+    assert sorted(said(dag)) == sorted(f"words {number}" for number in range(60))
+    assert len(dag["tips"]) == 2
 
 
 @pytest.mark.anyio
