@@ -280,7 +280,7 @@ def _numbered_id(message: Message, kind: Kind, numbers: dict[str, int]) -> str:
 def turn_id(message: Message, kind: Kind, text: str) -> str:
     """Returns the id of what a message says, by its moment and its words."""
     digest = content_digest(message.role, kind, None, text).hex()[:_ID_DIGITS]
-    return f"msg-{message.made_ms}-{digest}"
+    return f"{digest}-{message.made_ms}"
 
 
 def best_of_each(sessions: Sequence[SessionRecord]) -> list[SessionRecord]:
