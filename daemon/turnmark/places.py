@@ -2,15 +2,17 @@
 
 The order is the same for all four: what was given by hand, the variable TURNMARK_…, the
 configuration, what systemd set up, the XDG directories, the home directory. Nothing is created or
-opened here, apart from reading `socket.path`. Empty variables count as unset, and so do XDG ones
-that are not absolute, as the XDG specification wants.
+opened here, apart from reading `socket.path` and what pi's settings say of its sessions. Empty
+variables count as unset, and so do XDG ones that are not absolute, as the XDG specification wants.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, cast
 
 SOCKET_NAME = "turnmark.sock"
 SOCKET_PATH_FILE = "socket.path"
@@ -105,8 +107,9 @@ def pi_dir(configured: str, *, environ: Environment | None = None) -> Path | Non
     """Returns the directory in which pi keeps its sessions, None where its transcripts are off."""
     env = os.environ if environ is None else environ
     own = _chosen(env.get("PI_CODING_AGENT_DIR"), None, None, env) or home_dir(env) / ".pi/agent"
-    sessions = _chosen(env.get("PI_CODING_AGENT_SESSION_DIR"), None, None, env)
-    return _agent_dir(configured, env, sessions or own / "sessions")
+    named = env.get("PI_CODING_AGENT_SESSION_DIR") or _set_in(own / "settings.json", "sessionDir")
+    found = Path(_at_home(named, env)) if named else own / "sessions"
+    return _agent_dir(configured, env, found if found.is_absolute() else own / "sessions")
 
 
 def weclaw_dir(configured: str, *, environ: Environment | None = None) -> Path | None:
@@ -168,6 +171,16 @@ def _at_home(path: str, env: Environment) -> str:
     if path == "~" or path.startswith("~/"):
         return str(home_dir(env)) + path[1:]
     return path
+
+
+def _set_in(settings: Path, key: str) -> str | None:
+    """Returns the text that a program's settings have under a key, None where there is none."""
+    try:
+        found: Any = json.loads(settings.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None  # it has no settings, or none that it could read itself
+    value = cast("dict[str, Any]", found).get(key) if isinstance(found, dict) else None
+    return value if isinstance(value, str) and value else None
 
 
 def _agent_dir(configured: str, env: Environment, found: Path) -> Path | None:

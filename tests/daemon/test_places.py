@@ -136,6 +136,28 @@ def test_agents_say_where_their_files_are() -> None:
         assert find("~/x", environ=named) == Path("/home/me/x")
 
 
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ('{"sessionDir": "/srv/talks"}', "/srv/talks"),
+        ('{"sessionDir": "~/talks"}', "/home/me/talks"),
+        ('{"sessionDir": ".pi/sessions"}', None),
+        ('{"sessionDir": 7}', None),
+        ("[]", None),
+        ("{", None),
+    ],
+)
+def test_pi_keeps_its_sessions_where_its_settings_say(
+    tmp_path: Path, settings: str, found: str | None
+) -> None:
+    """By a full path: a relative one is another directory in each project. The variable wins."""
+    (tmp_path / "settings.json").write_text(settings)
+    env = {"HOME": "/home/me", "PI_CODING_AGENT_DIR": str(tmp_path)}
+    assert pi_dir("auto", environ=env) == Path(found or tmp_path / "sessions")
+    named = {**env, "PI_CODING_AGENT_SESSION_DIR": "/srv/mine"}
+    assert pi_dir("auto", environ=named) == Path("/srv/mine")
+
+
 def test_openclaw_is_found_under_its_earlier_names(tmp_path: Path) -> None:
     """Where the directory of today is not there."""
     home = {"HOME": str(tmp_path)}
