@@ -124,7 +124,9 @@ def test_a_state_directory_becomes_sessions_topics_sources_and_marks(
         "waiting": 4,
     }
     assert (first["topics"], first["blocks"], first["persons"], first["known"]) == (4, 4, 1, 0)
-    assert [(one["name"], first["failed"]) for one in first["problems"]] == [("b-0000000f", [])]
+    assert [(one["name"], first["failed"]) for one in first["problems"]] == [
+        ("subjects/gone, b-0000000f", [])
+    ]
     same = ("sessions", "turns", "settled", "waiting", "topics", "sources")
     assert {name: dry[name] for name in same} == {name: first[name] for name in same}
     assert (dry["new"], dry["dry_run"], dry["failed"]) == (0, True, [])

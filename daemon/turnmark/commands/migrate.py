@@ -41,7 +41,8 @@ _NOT_HERE: Final = "it cites a session that could not be imported; run the comma
 class Tally(msgspec.Struct, kw_only=True):
     """What a migration came to, or would come to.
 
-    `settled` turns need no writer, `waiting` ones do; of a dry run `new` is 0. `blocks` are new
+    `settled` turns need no writer, `waiting` ones do; `backlog` says that some of them are only
+    written when that is asked for. Of a dry run `new` is 0. `blocks` are new
     ones, `persons` those of them without a source, `known` blocks that are or were here. `problems`
     name what can't be taken as it is, `failed` what should have been taken and was not.
     """
@@ -52,6 +53,7 @@ class Tally(msgspec.Struct, kw_only=True):
     new: int = 0
     settled: int = 0
     waiting: int = 0
+    backlog: bool = False
     topics: int = 0
     blocks: int = 0
     persons: int = 0
@@ -115,6 +117,7 @@ class _Migration:
         self._invocation = invocation
         self._plan = plan
         self._client = invocation.client()
+        self._topics = {block.id: block.topic for block in plan.blocks}
         self._missing: set[str] = set()
         self._waiting: set[str] = set()
         self.tally = Tally(
@@ -131,12 +134,16 @@ class _Migration:
         self._send_sessions(workspace)
         if self._send_blocks():
             self._settle()
-        self.tally.waiting = sum(
-            self._invocation.whole("memory.owed", "tips", session=session.session)["turns"]
-            for session in self._plan.sessions
-            if session.session not in self._missing
-        )
+        self._count_waiting()
         return self.tally
+
+    def _count_waiting(self) -> None:
+        for session in self._plan.sessions:
+            if session.session in self._missing:
+                continue
+            owed = self._invocation.whole("memory.owed", "tips", session=session.session)
+            self.tally.waiting += owed["turns"]
+            self.tally.backlog |= any(tip["state"] == "backlog" for tip in owed["tips"])
 
     def _send_sessions(self, workspace: str) -> None:
         """Imports the sessions; turns that are dealt with are held, for a writer not to take."""
@@ -182,7 +189,8 @@ class _Migration:
         self.tally.persons += answer["persons"]
         self.tally.known += answer["known"]
         for one in answer["left_out"]:
-            self.tally.problems.append(Problem(name=one["block"], reason=one["reason"]))
+            name = f"{self._topics[one['block']]}, {one['block']}"
+            self.tally.problems.append(Problem(name=name, reason=one["reason"]))
 
     def _settle(self) -> None:
         for settled in self._plan.settled:
@@ -258,7 +266,8 @@ def _summary(tally: Tally) -> Iterator[str]:
     if tally.dry_run:
         yield "Nothing was written."
     elif tally.waiting:
-        yield "turnmark flush writes them now, turnmark owed lists them."
+        held = " --backlog" if tally.backlog else ""
+        yield f"turnmark flush{held} writes them now, turnmark owed lists them."
 
 
 def _name(invocation: Invocation, heading: str, problems: Iterable[Problem]) -> None:
