@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from session_store.stage import Stage
+from session_store.stage import Stage, scratch
 from session_store.transcripts.hermes_store import END_OF_SUMMARY, SUMMARY, HermesStore
 from session_store.transcripts.tailing import dag_of, import_files
 from turnmark_events.errors import Unavailable
@@ -579,3 +581,56 @@ def test_the_database_goes_before_a_file_and_the_fuller_file_before_the_other(
     found = read(lines, short, full, hermes.path)
     assert prompts(found[S]) == ["from the database"]
     assert said(found[B]) == [("user", "one"), ("assistant", "two")]
+
+
+# Whatever stands in the columns: SQLite checks no types.
+
+ODD = st.one_of(
+    st.none(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(),
+    st.text(max_size=5),
+    st.binary(max_size=3),
+    st.sampled_from(
+        [
+            S,
+            B,
+            C,
+            "cron",
+            "subagent",
+            "user",
+            "assistant",
+            SUMMARY,
+            "compression",
+            "\x00json:[1]",
+            "\x00json:[" * 3,
+            '{"_branched_from": 7}',
+            f'{{"_branched_from": "{S}"}}',
+            "[[" * 2000,
+            f'{{"_delegate_from": "{B}"}}',
+            '[{"function": {"arguments": "[]"}}]',
+        ]
+    ),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_no_value_stops_a_reading(data: st.DataObject) -> None:
+    """Sessions come out, whatever their rows are: no error but that of a database."""
+    with scratch() as place:
+        hermes = HermesStore(place / "state.db")
+        for name in (S, B, C):
+            hermes.begin(name)
+            hermes.exchange(name, "one")
+        for table in ("sessions", "messages"):
+            columns = [row[1] for row in hermes.db.execute(f"PRAGMA table_info({table})")]
+            for column in data.draw(st.lists(st.sampled_from(columns), max_size=6)):
+                if column != "id" or table == "sessions":
+                    sql = f"UPDATE OR IGNORE {table} SET {column} = ? WHERE rowid % 3 = ?"
+                    hermes.run(sql, data.draw(ODD), data.draw(st.integers(0, 2)))
+        hermes.close()
+        for session in HERMES.read([place / "state.db"]):
+            listed = {one.turn.id for one in session.turns}
+            assert len(listed) == len(session.turns)
+            assert not listed.isdisjoint(session.tips) or not session.tips or session.forked_from
