@@ -107,6 +107,8 @@ def test_records_are_read_by_their_line_counts(state: OpenProgramState) -> None:
         (b"source-meta:ey", b"source-meta:eyAg"),
         (b"[2026-08-06T09:06:40+02:00] Two (u-2): two", b"two"),
         (b"two", b"\xff"),
+        (b"(u-2): two", b"(u-2) two"),
+        (b"2026-08-06T09:06:40", b"2026\x0708-06T09:06:40"),
         (b"two\n", b"two\r\n\r"),
     ],
 )
@@ -127,6 +129,18 @@ def test_from_the_first_record_that_is_wrong_on_nothing_counts(
     [found] = files(state)
     assert [one.message for one in found.frames] == ["u1"]
     assert found.problem is not None
+
+
+def test_a_speaker_may_be_a_name_alone(state: OpenProgramState) -> None:
+    """An empty id is written where only the name is known; a label never tells an id."""
+    path = state.archive("sess-a", frame("openprogram/sess-a/u1", "one", display="Dana (u-9)"))
+    content = path.read_bytes()
+    path.write_bytes(
+        content.replace(b"<!-- source-meta", b"<!-- speaker-id: -->\n<!-- source-meta")
+    )
+    [found] = files(state)
+    [one] = found.frames
+    assert (one.speaker_id, one.speaker_name, found.problem) == (None, "Dana (u-9)", None)
 
 
 def test_a_file_with_other_line_ends_or_without_a_marker_holds_nothing(

@@ -26,10 +26,10 @@ _FOLDER: Final = "_v2"
 _SAFE: Final = "-_."
 _ANCHOR = re.compile(r'<a id="(source-[0-9a-f]{16})"></a>')
 _SOURCE = re.compile(r"<!-- source-id:(.*) -->")
-_SPEAKER = re.compile(r"<!-- speaker-id:(\S+) -->")
+_SPEAKER = re.compile(r"<!-- speaker-id:(\S*) -->")
 _META = re.compile(r"<!-- source-meta:([A-Za-z0-9_-]+) -->")
 _COUNT = re.compile(r"<!-- record-lines:([0-9]{1,9}) -->")
-_HEADER = re.compile(r"\[([^\[\]]*)\]\s+([^:]+): (.*)", re.DOTALL)
+_HEADER = re.compile(r"\[([^\[\]\x00-\x1f]*)\][^\S\n]+([^:\n]+): (.*)", re.DOTALL)
 _FORBIDDEN: Final = frozenset("[]<>")
 _PARTS: Final = 3
 # A label where nothing is known of the speaker is the role.
@@ -132,7 +132,7 @@ def _frame(
     name: str | None = label.strip()
     kind = said.get("speaker_kind")
     by_agent = name == "assistant" or kind in ("runtime", "agent", "assistant")
-    if who is not None:
+    if who:
         name = re.sub(r"\s*\([^()]*\)$", "", str(name))
     return Frame(
         provider=parts[0],
@@ -140,7 +140,7 @@ def _frame(
         message=parts[2],
         words=words,
         time=normal_time(stamp),
-        speaker_id=who,
+        speaker_id=who or None,
         speaker_name=None if name in ("", who, *_ROLES) else name,
         by_agent=by_agent,
         trusted=said.get("trust_state") == "trusted",
@@ -167,7 +167,7 @@ def _source_parts(source: str, path: Path) -> list[str] | None:
 
 
 def _speaker(written: str) -> str | None:
-    """Returns a speaker's id, None if it is not written in its one form."""
+    """Returns a speaker's id, empty where only a name is known; None if it is not as it must be."""
     identity = unquote(written)
     again = quote(identity, safe="").replace("-", "%2D")
     return identity if written == again else None
