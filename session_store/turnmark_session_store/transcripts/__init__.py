@@ -8,9 +8,9 @@ rules live in modules of its name, beginning with `claude_code.py` and `codex.py
 Files that are still written are followed: `tail.py` decides what to look at, `live.py` holds the
 interface that a reader offers for it (`claude_live.py` and `codex_live.py` do, on what `growing.py`
 gives both), `line_file.py` reads a file as far as its lines have ended, `checkpoints.py` says how
-far each is in the store. Rows of a database change where they are: `database_tail.py` follows those,
-`database_live.py` holds the interface (`hermes_live.py` shows it), `database_file.py` opens another
-program's database without a trace, `conversation_checkpoints.py` tells what of it is in the store.
+far each is in the store. Rows of a database change where they are: `conversation_tail.py` follows
+those, `database_live.py` holds the interface (`hermes_live.py` shows it), `database_file.py` opens
+another program's database without a trace, `conversation_checkpoints.py` tells what of it is kept.
 
 What readers promise: every branch is kept, never one chosen; a prefix that several files share is
 read once; noise keeps the chain but is no speech; one bad record costs one warning.

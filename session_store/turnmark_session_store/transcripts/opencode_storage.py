@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from turnmark_events.errors import Unavailable
 from turnmark_session_store.store import SessionStore
 from turnmark_session_store.transcripts.conversation_checkpoints import FileIdentity
+from turnmark_session_store.transcripts.conversation_tail import ConversationTail
 from turnmark_session_store.transcripts.database_file import read_database, stamp_of
 from turnmark_session_store.transcripts.database_live import Conversation
-from turnmark_session_store.transcripts.database_tail import ConversationTail
 from turnmark_session_store.transcripts.fields import mapping_at, string_at
 from turnmark_session_store.transcripts.live import Patience, Standing
 from turnmark_session_store.transcripts.opencode_chain import without_sessions

@@ -18,8 +18,8 @@ from typing import Final
 
 from turnmark_session_store.store import SessionStore
 from turnmark_session_store.transcripts.conversation_checkpoints import FileIdentity
+from turnmark_session_store.transcripts.conversation_tail import ConversationTail
 from turnmark_session_store.transcripts.database_live import Conversation
-from turnmark_session_store.transcripts.database_tail import ConversationTail
 from turnmark_session_store.transcripts.live import Standing
 from turnmark_session_store.transcripts.openprogram import (
     AGENT,
