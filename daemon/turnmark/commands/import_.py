@@ -28,9 +28,6 @@ from turnmark_session_store.recordable import text_of
 from turnmark_session_store.transcripts import weclaw
 from turnmark_session_store.transcripts.claude_code import ClaudeCodeReader
 from turnmark_session_store.transcripts.codex import CodexReader
-from turnmark_session_store.transcripts.hermes import HermesReader
-from turnmark_session_store.transcripts.openclaw import OpenClawReader
-from turnmark_session_store.transcripts.opencode import OpencodeReader
 from turnmark_session_store.transcripts.openprogram import OpenProgramReader
 from turnmark_session_store.transcripts.pi import PiReader
 from turnmark_session_store.transcripts.reader import Reader, ReadSession, ReadTurn
@@ -132,6 +129,28 @@ def _line(tag: str, /, **fields: Any) -> str:
     return msgspec.json.encode({"type": tag, **fields}).decode()
 
 
+def readers(*, skip_directories: Sequence[Path] = ()) -> tuple[Reader, ...]:
+    """Returns a reader for each agent whose transcripts can be imported.
+
+    Those of agents that keep databases need SQLite, which no command is to load before it knows
+    that a daemon answers.
+    """
+    from turnmark_session_store.transcripts.hermes import HermesReader  # noqa: PLC0415 - see above
+    from turnmark_session_store.transcripts.openclaw import OpenClawReader  # noqa: PLC0415
+    from turnmark_session_store.transcripts.opencode import OpencodeReader  # noqa: PLC0415
+
+    kinds = (
+        ClaudeCodeReader,
+        CodexReader,
+        HermesReader,
+        OpenClawReader,  # before pi's: the grammar of its files is pi's
+        OpencodeReader,
+        OpenProgramReader,
+        PiReader,
+    )
+    return tuple(kind(skip_directories=skip_directories) for kind in kinds)
+
+
 class _Import:
     """Reads one set of paths and sends what is in them, keeping count."""
 
@@ -141,15 +160,7 @@ class _Import:
         # A writer that is an agent leaves transcripts, too: memory must not feed on itself.
         state = places.state_dir(invocation.options.state, environ=invocation.environ)
         own = places.writer_dirs(state)
-        self._readers: tuple[Reader, ...] = (
-            ClaudeCodeReader(skip_directories=own),
-            CodexReader(skip_directories=own),
-            HermesReader(skip_directories=own),
-            OpenClawReader(skip_directories=own),  # before pi's: the grammar of its files is pi's
-            OpencodeReader(skip_directories=own),
-            OpenProgramReader(skip_directories=own),
-            PiReader(skip_directories=own),
-        )
+        self._readers = readers(skip_directories=own)
         self.tally = Tally()
 
     def take(self, paths: Sequence[str], agent: str | None) -> None:
