@@ -49,6 +49,7 @@ from turnmark_session_store.transcripts.opencode_chain import (
     Open,
     SessionRecord,
     best_of_each,
+    without_program,
     without_sessions,
 )
 from turnmark_session_store.transcripts.opencode_files import (
@@ -97,14 +98,10 @@ class OpencodeReader:
             Unavailable: if a file cannot be read.
         """
         records = best_of_each(list(_records_in(sorted(set(paths)))))
-        left_out = {
-            one.id
-            for one in records
-            if one.by_program or is_within(one.project, self._skip_directories)
-        }
+        left_out = {one.id for one in records if is_within(one.project, self._skip_directories)}
         answered = round((time.time() - Patience().orphan_seconds) * 1000)
         resolved = SessionSet(
-            without_sessions(records, left_out),
+            without_sessions(without_program(records), left_out),
             open_since=Open(typed_ms=NOTHING_IS_OPEN.typed_ms, answered_ms=answered),
         )
         yield from SessionWriter(resolved).sessions()

@@ -309,3 +309,8 @@ def without_sessions(
     while more := {name for name, parent in parents.items() if parent in out and name not in out}:
         out |= more
     return [one for one in sessions if one.id not in out]
+
+
+def without_program(sessions: Collection[SessionRecord]) -> list[SessionRecord]:
+    """Leaves out the sessions in which the program talks to itself."""
+    return without_sessions(sessions, {one.id for one in sessions if one.by_program})

@@ -34,6 +34,7 @@ from turnmark_session_store.transcripts.opencode_chain import (
     SessionRecord,
     earlier_ids,
     said_by,
+    without_program,
     without_sessions,
 )
 from turnmark_session_store.transcripts.opencode_families import families
@@ -135,6 +136,7 @@ class OpencodeDatabases:
 
 def stand(records: Iterable[SessionRecord], patience: Patience, now: float) -> Standing:
     """Resolves sessions; where `now` (seconds since 1970) is infinite, nothing waits."""
+    records = without_program(list(records))
     if math.isinf(now):
         return Standing(sessions=tuple(SessionWriter(SessionSet(records)).sessions()))
     resolved = SessionSet(

@@ -41,10 +41,11 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     """A message, by a person, the model or another agent.
 
     `place` orders the messages of a session. `made_ms` is when it was made, by itself: what every
-    copy keeps. `touched_ms` is when it is known to have been written last. `is_whole` says that
-    nothing more comes to it, `is_said` that it is a turn. `pieces` are the texts that an answer is
-    made of, and `ended` says how many of the first of them are whole. `spawned` are the sub-agents'
-    sessions that it began, `tasks` what it told sub-agents. `file` is where it was read.
+    copy keeps; None where there are no copies. `said_ms` is when it was said, `touched_ms` when it
+    is known to have been written last. `is_whole` says that nothing more comes to it, `is_said`
+    that it is a turn. `pieces` are the texts that an answer is made of, and `ended` says how many
+    of the first of them are whole. `spawned` are the sub-agents' sessions that it began, `tasks`
+    what it told sub-agents. `file` is where it was read.
     """
 
     id: str
@@ -53,6 +54,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     text: str
     made_ms: int | None
+    said_ms: int | None
     touched_ms: int
     is_whole: bool
     is_said: bool
@@ -113,6 +115,7 @@ def message_of(
         kind="turn" if is_user else _kind_of(info),
         text=text,
         made_ms=made,
+        said_ms=made,
         touched_ms=max((one for one in touched if one is not None), default=0),
         is_whole=not is_user and _is_whole(info, parts),
         is_said=bool(text.strip()) or (is_user and shows_picture(parts)),
@@ -144,6 +147,7 @@ def message_of_row(kind: str, data: Mapping[str, Any], seq: int, found: Read) ->
         kind="summary" if summarises else "turn" if kind == "user" else _kind_of(data),
         text=text,
         made_ms=made,
+        said_ms=made,
         touched_ms=moment_ms(found.updated) or made or 0,
         is_whole=_is_whole_row(kind, data, time),
         is_said=bool(text.strip()) or pictured,
@@ -176,6 +180,7 @@ def message_of_old_row(
         kind="summary" if summarises else "runtime" if "canceled" in ends else "turn",
         text=unquoted(words) if is_user else words,
         made_ms=None,
+        said_ms=made or None,
         touched_ms=moment_ms(row.get("updated_at")) or made,
         is_whole=is_user or bool(ends or row.get("finished_at")),
         is_said=bool(words.strip()) or (is_user and _shows_old_picture(flat)),
@@ -220,7 +225,7 @@ def _is_whole(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> bo
     """
     if info.get("error"):
         return True
-    kinds = {part.get("type") for part in parts}
+    kinds = [part.get("type") for part in parts]
     is_cut = "step-start" in kinds and "step-finish" not in kinds
     return bool(mapping_at(info, "time").get("completed")) and not is_cut
 

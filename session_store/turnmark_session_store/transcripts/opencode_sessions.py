@@ -83,7 +83,7 @@ class SessionWriter:
             role=message.role,
             kind=found.kind,
             text=message.text,
-            time=time_of(message.made_ms or message.place[0]),
+            time=time_of(message.said_ms),
             caller=self._set.callers.get(name) if before is None else None,
             metadata=metadata,
         )

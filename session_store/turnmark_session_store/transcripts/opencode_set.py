@@ -183,6 +183,6 @@ def _standing_at(chain: Chain, moment_ms: int) -> str | None:
     before = [
         turn.id
         for turn in chain.turns
-        if not turn.is_taken_back and (turn.message.made_ms or 0) <= moment_ms
+        if not turn.is_taken_back and (turn.message.said_ms or 0) <= moment_ms
     ]
     return before[-1] if before else None

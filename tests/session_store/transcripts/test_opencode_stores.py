@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
+import apsw
 import pytest
 
 from session_store.stage import Stage
@@ -26,12 +31,33 @@ from session_store.transcripts.opencode_stores import (
     write,
     write_first_version,
 )
-from session_store.transcripts.tailing import dag_of, differences, import_files, imported
+from session_store.transcripts.spoiling import spoil
+from session_store.transcripts.tailing import (
+    IMPATIENT,
+    dag_of,
+    differences,
+    import_files,
+    imported,
+)
+from turnmark_session_store.queries import rows_of
 from turnmark_session_store.requests import ForkPoint
+from turnmark_session_store.transcripts.database_tail import DatabaseTail
 from turnmark_session_store.transcripts.opencode import OpencodeReader
+from turnmark_session_store.transcripts.opencode_live import OpencodeDatabases
+from turnmark_session_store.transcripts.opencode_storage import OpencodeStorages, StorageTail
 from turnmark_session_store.transcripts.recognise import find_transcripts
 
 OPENCODE = OpencodeReader()
+# More with `SEEDS=400 pytest -k whatever_stands`.
+SEEDS = int(os.environ.get("SEEDS", "6"))
+ODD_COLUMNS = [
+    *(("session", column) for column in ("revert", "parent_id", "directory", "time_updated")),
+    *(("session_v2", column) for column in ("revert", "fork_session_id", "fork_boundary")),
+    *(("message", column) for column in ("time_created", "time_updated")),
+    *(("part", column) for column in ("time_updated", "message_id")),
+    *(("session_message", column) for column in ("type", "time_created", "time_updated")),
+    *(("event", column) for column in ("type", "data")),
+]
 
 
 @pytest.fixture
@@ -372,25 +398,68 @@ async def test_what_the_program_wrote_is_imported_once(place: Path) -> None:
         assert (await dag_of(stage), stage.seq) == (found, seq)
 
 
+@pytest.mark.anyio
+@pytest.mark.parametrize("seed", range(SEEDS))
+async def test_whatever_stands_in_the_rows_is_read_and_imported(
+    place: Path, tmp_path: Path, seed: int
+) -> None:
+    """Values of any type in any place, in all tables and files; a tail reads them, too."""
+    chance = random.Random(seed)
+    program = Opencode(tmp_path / "opencode.db")
+    session = program.open("a")
+    program.exchange(session, "one", "two")
+    cut, _ = program.exchange(session, "three", "four")
+    program.exchange(program.fork(session, "b"), "five", "six")
+    program.revert(session, cut)
+    told = program.begin(session, role="assistant")
+    program.call(told, program.open("c", parent=session), "task")
+    newer = NewOpencode(program.path, now=program.now)
+    other = newer.open("d")
+    newer.prompt(other, "seven")
+    newer.prompt(newer.fork(other, "e", before=newer.answer(other, "eight")), "nine")
+    for table in ("message", "part", "event", "session_message"):
+        for key, data in rows_of(program.db, f"SELECT id, data FROM {table}"):
+            record = json.loads(data)
+            spoil(chance, record)
+            changed = (json.dumps(record), key)
+            program.db.execute(f"UPDATE {table} SET data = ? WHERE id = ?", changed)
+    for table, column in ODD_COLUMNS:
+        rows = f"SELECT rowid FROM {table} WHERE rowid % 3 = {chance.randrange(3)}"
+        odd = chance.choice((None, "x", b"\xff", 3, 1.5, -5, "{}", 10**15, "ses_a"))
+        with contextlib.suppress(apsw.ConstraintError):
+            program.db.execute(f"UPDATE {table} SET {column} = ? WHERE rowid IN ({rows})", (odd,))
+    files = Files(tmp_path / "storage")
+    files.say(files.open("f"), "user", "ten")
+    files.say(files.open("g", parentID="ses_f"), "assistant", "eleven")
+    for path in files.paths():
+        record = json.loads(path.read_text(encoding="utf-8"))
+        spoil(chance, record)
+        write(path, record)
+    async with Stage(place / "a.db") as stage:
+        await import_files(stage, [program.path, *files.paths()], OPENCODE)
+        found, seq = await dag_of(stage), stage.seq
+        await import_files(stage, [program.path, *files.paths()], OPENCODE)
+        assert (await dag_of(stage), stage.seq) == (found, seq)
+        for tail in (
+            DatabaseTail(stage.store, OpencodeDatabases(IMPATIENT), tmp_path),
+            StorageTail(stage.store, OpencodeStorages(IMPATIENT), tmp_path),
+        ):
+            with anyio.fail_after(60):
+                await tail.deal_with_all()
+            assert tail.status().last_error is None
+    newer.close()
+    program.close()
+
+
 def export_of(program: Opencode, session: str, place: Path) -> Path:
     """What `opencode export` writes."""
-    [(title,)] = list[Any](program.db.execute("SELECT title FROM session WHERE id = ?", (session,)))
-    [(created,)] = list[Any](
-        program.db.execute("SELECT time_created FROM session WHERE id = ?", (session,))
-    )
+    sql = "SELECT title, time_created FROM session WHERE id = ?"
+    [(title, created)] = rows_of(program.db, sql, (session,))
     info = {"id": session, "directory": "/home/robin/demo", "title": title}
     messages: list[dict[str, Any]] = []
     for key, _, data in program.messages(session):
-        parts = [
-            {**json.loads(part), "id": str(number)}
-            for number, (part,) in enumerate(
-                list[Any](
-                    program.db.execute(
-                        "SELECT data FROM part WHERE message_id = ? ORDER BY id", (key,)
-                    )
-                )
-            )
-        ]
+        rows = rows_of(program.db, "SELECT data FROM part WHERE message_id = ? ORDER BY id", (key,))
+        parts = [{**json.loads(part), "id": str(at)} for at, (part,) in enumerate(rows)]
         messages.append({"info": {**data, "id": key}, "parts": parts})
     path = place / f"{session}.json"
     write(path, {"info": {**info, "time": {"created": created}}, "messages": messages})
