@@ -12,7 +12,7 @@ import argparse
 import contextlib
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -21,13 +21,14 @@ from turnmark.commands.import_ import Marks, lines_of
 from turnmark.commands.invocation import Invocation
 from turnmark.commands.wording import count
 from turnmark.errors import ConnectionLost, DaemonNotRunning
-from turnmark.openprogram.plan import Plan, Problem, read_plan
+from turnmark.openprogram.problem import Problem
 from turnmark.terminal import one_line
 from turnmark_events.errors import TurnmarkError
-from turnmark_memory.requests import AdoptedBlock, SettledTurns
 from turnmark_session_store.model import MarkOut
 
-Sent = TypeVar("Sent", bound=msgspec.Struct)
+if TYPE_CHECKING:
+    from turnmark.openprogram.plan import Plan
+    from turnmark_memory.requests import AdoptedBlock, SettledTurns
 
 _ORIGIN: Final = "openprogram"
 # How many problems are named; all of them are in the answer for machines.
@@ -78,6 +79,8 @@ def run(invocation: Invocation) -> int:
     options = invocation.options
     if not options.dry_run:
         invocation.client()  # before a large state is read for nobody
+    from turnmark.openprogram.plan import read_plan  # noqa: PLC0415 - topics need all of memory
+
     state = places.state_dir(options.state, environ=invocation.environ)
     with invocation.progress("reading") as bar:
         bar.show(0, None, options.path)
@@ -199,7 +202,7 @@ class _Migration:
             for start in range(0, len(settled.turns), _TURNS_AT_ONCE):
                 some = settled.turns[start : start + _TURNS_AT_ONCE]
                 with self._failing_as(settled.session):
-                    share = SettledTurns(session=settled.session, turns=some)
+                    share = msgspec.structs.replace(settled, turns=some)
                     answer = self._client.call("memory.adopt", _request(settled=[share]))
                     self.tally.settled += answer["settled"]
 

@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from turnmark.openprogram.archive import Frame, anchor_of, read_archive
+from turnmark.openprogram.problem import Problem
 from turnmark.openprogram.safe_marks import Evidence, is_speech, safe_marks
 from turnmark.openprogram.state import State, find_state
 from turnmark.openprogram.topic_files import TopicBlock, block_name, read_topics, words_of
@@ -28,13 +29,6 @@ from turnmark_session_store.transcripts.openprogram import (
 from turnmark_session_store.transcripts.reader import ReadSession, ReadTurn, ReadWarning
 
 _ARCHIVED: Final = "openprogram:"
-
-
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that can't be taken, or not as it was, and why."""
-
-    name: str
-    reason: str
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
