@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -205,6 +206,7 @@ class HermesGraph:
     def _identified(self, talk: Talk, shown: Sequence[str]) -> list[str]:
         """Returns the id of each row's turn: a known one for a copy."""
         signs = {key: turn.said.sign for key, turn in self.turns[talk.family].items()}
+        times = Counter(signs.values())
         holding = list(shown)
         found: list[str] = []
         copied: Sequence[str] = ()
@@ -213,21 +215,18 @@ class HermesGraph:
             if one.opens:
                 late = takewhile(lambda said: said.is_at_once, talk.said[index:])
                 copied, start = _repeated([said.sign for said in late], holding, signs), index
-            copy = copied[index - start] if index - start < len(copied) else None
-            key = self._key(one, signs, copy)
-            signs.setdefault(key, one.sign)
+            # One without a time is told by how often it was said before.
+            key = one.id_at(one.row.stamp or f"#{times[one.sign]}")
+            is_known = one.row.stamp is not None and key in signs
+            if not is_known and index - start < len(copied):
+                key = copied[index - start]
+            if key not in signs:
+                signs[key] = one.sign
+                times[one.sign] += 1
             found.append(key)
             if not one.row.is_taken_back:
                 holding.append(key)
         return found
-
-    @staticmethod
-    def _key(one: Said, signs: Mapping[str, tuple[str, str]], copy: str | None) -> str:
-        """Returns a row's id; one without a time is told by how often it was said before."""
-        if one.row.stamp is not None:
-            key = one.id_at(one.row.stamp)
-            return key if key in signs or copy is None else copy
-        return copy or one.id_at(f"#{sum(sign == one.sign for sign in signs.values())}")
 
     def _chain(self, talk: Talk, at: str | None) -> None:
         """Hangs each turn from the last one before it that holds."""
@@ -252,7 +251,8 @@ class HermesGraph:
         rows: Sequence[HermesRow] = self._rows[before.session.id]
         at: str | None = None
         for row in rows:
-            at = keys[row.number] if row.number in keys else at
+            if row.number in keys:
+                at = keys[row.number]
             if any(_names(arguments, task) for arguments in row.calls):
                 return CallerRef(session=before.session.id, turn=at) if at is not None else None
         return None

@@ -24,12 +24,11 @@ from turnmark_session_store.transcripts.hermes_records import (
     sessions_in,
 )
 from turnmark_session_store.transcripts.hermes_sessions import AGENT, sessions_of
-from turnmark_session_store.transcripts.live import Standing
+from turnmark_session_store.transcripts.live import Patience, Standing
 
 _DATABASE = "state.db"
 _PROFILES = "profiles"
-# A sub-agent's task waits so long for the row that calls it.
-_CALLER_SECONDS = 60.0
+_SUFFIX = ".db"
 
 
 class HermesLiveReader:
@@ -37,15 +36,18 @@ class HermesLiveReader:
 
     agent = AGENT
 
+    def __init__(self, patience: Patience | None = None) -> None:
+        self._patience = patience or Patience()
+
     def places(self, root: Path) -> tuple[Path, ...]:
         """Returns the directory itself, where the first profile's database is, and the others'."""
-        if root.suffix:
+        if root.suffix == _SUFFIX:
             return (root.parent,)
         return (root, root / _PROFILES)
 
     def flat_places(self, root: Path) -> tuple[Path, ...]:
         """Returns the directory itself: the program may be installed in it, with all it needs."""
-        return (root.parent if root.suffix else root,)
+        return (root.parent if root.suffix == _SUFFIX else root,)
 
     def databases(self, root: Path) -> Collection[Path]:
         """Returns the database of each profile that is there."""
@@ -81,7 +83,7 @@ class HermesLiveReader:
         """Returns the sessions of a conversation; a sub-agent waits for the call that made it."""
         sessions = sessions_in(db, conversation.sessions.keys() - set(without))
         graph = HermesGraph(sessions, {name: rows_in(db, name) for name in sessions})
-        waits = _waiting(graph, now)
+        waits = _waiting(graph, now, self._patience.orphan_seconds)
         found = sessions_of(
             graph,
             files=dict.fromkeys(sessions, db.path.name),
@@ -142,7 +144,7 @@ def _fingerprint(ones: Iterable[tuple[HermesSession, tuple[Any, ...] | None]]) -
     return hashlib.blake2b(repr(list(ones)).encode("utf-8", "replace"), digest_size=16).digest()
 
 
-def _waiting(graph: HermesGraph, now: float) -> dict[str, float]:
+def _waiting(graph: HermesGraph, now: float, seconds: float) -> dict[str, float]:
     """Returns the sessions that wait, with until when: sub-agents that no call names yet.
 
     With them waits what goes on from them, and what they called for.
@@ -155,7 +157,7 @@ def _waiting(graph: HermesGraph, now: float) -> dict[str, float]:
         if before.session.id in waits:
             waits[name] = waits[before.session.id]
         elif talk.session.is_agent and talk.caller is None:
-            until = (talk.session.started_at or -math.inf) + _CALLER_SECONDS
-            if now < until <= now + _CALLER_SECONDS:
+            until = (talk.session.started_at or -math.inf) + seconds
+            if now < until <= now + seconds:
                 waits[name] = until
     return waits

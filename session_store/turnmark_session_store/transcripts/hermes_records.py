@@ -96,7 +96,7 @@ class HermesSession(msgspec.Struct, frozen=True, kw_only=True):
 class HermesRow(msgspec.Struct, frozen=True, kw_only=True):
     """One row of a session, its words as they stand there.
 
-    `number` is that of the row or line, `stamp` the time as it stands there, `at` the time if it
+    `number` is that of the row or line, `stamp` what stands there as a time, `at` the time if it
     is one. `is_taken_back` says that it was rewound. `calls` are the arguments of tools.
     """
 
@@ -193,12 +193,13 @@ def row_of(found: Mapping[str, Any]) -> HermesRow:
     items = () if content else _objects(found, "codex_message_items")
     text = text_in(content) or "\n\n".join(text_in(item.get("content")) for item in items)
     stamp = found.get("timestamp")
+    at = seconds(stamp)
     return HermesRow(
         number=number if isinstance(number, int) else 0,
         role=string_at(found, "role") or "",
         text=replace_surrogates(text),
-        stamp=None if stamp is None else str(stamp),
-        at=seconds(stamp),
+        stamp=f"{at:.3f}" if at is not None else None if stamp is None else str(stamp),
+        at=at,
         is_taken_back=found.get("active") == 0 and not found.get("compacted"),
         is_summary=bool(found.get("_compressed_summary")),
         is_hidden=found.get("display_kind") == "hidden",

@@ -226,10 +226,10 @@ async def test_a_row_that_is_never_finished_is_given_out_in_the_end(
 ) -> None:
     """Its program died; nothing changes in the database any more."""
     notes.open("one")
-    notes.say("one", "1", "half a", done=False, time=time.time())
+    notes.say("one", "1", "half a", done=False, time=time.time() + 600)
     await tail.deal_with_all()
     assert (await dag_of(stage))["turns"] == {}
-    tail = DatabaseTail(stage.store, NoteReader(patience_seconds=0.0), root, rest_per_work=0.0)
+    tail = DatabaseTail(stage.store, NoteReader(patience_seconds=-6_000.0), root, rest_per_work=0.0)
     await tail.deal_with_all()
     assert said(await dag_of(stage)) == ["half a"]
 

@@ -13,7 +13,14 @@ import pytest
 
 from session_store.stage import Stage
 from session_store.transcripts.hermes_store import HermesPlay, HermesStore
-from session_store.transcripts.tailing import Dag, dag_of, differences, import_files, imported
+from session_store.transcripts.tailing import (
+    HASTY,
+    Dag,
+    dag_of,
+    differences,
+    import_files,
+    imported,
+)
 from turnmark_session_store.model import MemoryMode
 from turnmark_session_store.transcripts.database_tail import DatabaseTail
 from turnmark_session_store.transcripts.hermes import HermesReader
@@ -28,7 +35,7 @@ SEEDS = int(os.environ.get("SEEDS", "12"))
 
 def tail_of(stage: Stage, root: Path, **more: Any) -> DatabaseTail:
     """A tail below a home of Hermes that knows nothing but the checkpoints."""
-    return DatabaseTail(stage.store, HermesLiveReader(), root, rest_per_work=0.0, **more)
+    return DatabaseTail(stage.store, HermesLiveReader(HASTY), root, rest_per_work=0.0, **more)
 
 
 def said(dag: Dag) -> list[str]:
