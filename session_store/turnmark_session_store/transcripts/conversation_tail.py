@@ -211,7 +211,8 @@ class ConversationTail(Tail):
         for path in found:
             source = self._sources.setdefault(path, _Source(path))
             source.wants_look = True
-            source.is_backlog = source.is_backlog or scan
+            if scan:  # whoever asks for it waits for it
+                source.is_backlog, source.looks_from = True, 0.0
 
     async def _sources_there(self) -> Collection[Path]:
         """Returns all that there is; what was there where the directory can't be looked at."""

@@ -583,6 +583,27 @@ def test_the_database_goes_before_a_file_and_the_fuller_file_before_the_other(
     assert said(found[B]) == [("user", "one"), ("assistant", "two")]
 
 
+@pytest.mark.anyio
+async def test_a_file_that_became_a_database_is_there_once(
+    stage: Stage, tmp_path: Path, hermes: HermesStore
+) -> None:
+    """The program takes its old sessions over, with their times as numbers."""
+    lines = tmp_path / f"{B}.jsonl"
+    lines.write_text(
+        json.dumps(META)
+        + "\n"
+        + line("user", "我住在卑尔根。", timestamp="2026-09-21T14:13:27.500000+00:00")
+        + line("assistant", "Noted.", timestamp="2026-09-21T14:13:35.123456+00:00")
+    )
+    await import_files(stage, [lines], HERMES)
+    before = await dag_of(stage)
+    hermes.begin(B)
+    hermes.say(B, "我住在卑尔根。", timestamp=1790000007.5)
+    hermes.say(B, "Noted.", "assistant", timestamp=1790000015.123456)
+    await import_files(stage, [hermes.path], HERMES)
+    assert (await dag_of(stage))["turns"] == before["turns"]
+
+
 # Whatever stands in the columns: SQLite checks no types.
 
 ODD = st.one_of(
