@@ -111,8 +111,10 @@ class Meant:
             Frame.of(embedder) if frame is None else Frame.from_bytes(frame, embedder.dimension)
         )
         self._refs: list[DocRef] = [("turn", doc.label) for doc in docs]
-        texts = [of_turn(d.label, d.text, speaker=d.speaker_name, at=d.time).text for d in docs]
-        self._rows = np.stack([self._frame.seen(embedder.passage(text)) for text in texts])
+        turns = [of_turn(d.label, d.text, speaker=d.speaker_name, at=d.time) for d in docs]
+        self._rows = np.stack(
+            [self._frame.middle(map(embedder.passage, turn.views)) for turn in turns]
+        )
 
     def nearness(self, question: str) -> dict[DocRef, float]:
         """Returns how near each document is."""

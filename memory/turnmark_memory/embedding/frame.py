@@ -12,7 +12,7 @@ the directions of languages 0.84; in one language 0.98, 0.99 and 0.99.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +62,16 @@ class Frame:
         """Returns an embedder's vector as it is compared: of size one."""
         given = floats(vector) - self._centre
         given -= (self._directions @ given) @ self._directions
-        return given / max(float(np.linalg.norm(given)), _TINY)
+        return _of_size_one(given)
+
+    def middle(self, vectors: Iterable[bytes]) -> Floats:
+        """Returns what an embedder's vectors of one document are together, of size one."""
+        seen = np.stack([self.seen(vector) for vector in vectors])
+        return _of_size_one(seen.mean(axis=0))
+
+
+def _of_size_one(vector: Floats) -> Floats:
+    return vector / max(float(np.linalg.norm(vector)), _TINY)
 
 
 def _middles(embed: Callable[[str], bytes]) -> Floats:

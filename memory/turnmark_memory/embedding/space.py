@@ -56,10 +56,8 @@ class Space:
 
     def make(self, document: Document) -> Made:
         """Returns the vector of a document, not kept yet."""
-        vector = self._embedder.passage(document.text)
-        return Made(
-            ref=document.ref, digest=document.digest, code=code_of(self._frame.seen(vector))
-        )
+        vector = self._frame.middle(map(self._embedder.passage, document.views))
+        return Made(ref=document.ref, digest=document.digest, code=code_of(vector))
 
     def load(self) -> None:
         """Brings the shortlist in step with the file: cheap but for the first time."""

@@ -72,6 +72,16 @@ def test_what_is_seen_has_size_one_and_is_kept_as_bytes() -> None:
     assert frame.seen(vector) == pytest.approx(again.seen(vector), abs=1e-6)
 
 
+def test_the_middle_of_several_vectors_is_as_near_to_each() -> None:
+    """Of size one; a single vector is its own middle."""
+    frame = Frame.of(Tongues())
+    boats, taxes = (Tongues().passage(f"en:{text}") for text in ("boats", "taxes"))
+    middle = frame.middle([boats, taxes])
+    assert np.linalg.norm(middle) == pytest.approx(1.0, abs=1e-5)
+    assert middle @ frame.seen(boats) == pytest.approx(middle @ frame.seen(taxes), abs=1e-5)
+    assert frame.middle([boats]) == pytest.approx(frame.seen(boats), abs=1e-6)
+
+
 def test_the_probes_are_the_same_in_each_language() -> None:
     """As many in each, none twice: their middles differ by language alone."""
     assert len({len(texts) for texts in PROBES.values()}) == 1

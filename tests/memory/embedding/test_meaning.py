@@ -12,12 +12,15 @@ from threading import Event
 import anyio
 import pytest
 
-from memory.embedding.hashed import Hashed
+from memory.embedding.hashed import DIMENSION, Hashed
 from memory.indexed import block, turn
 from turnmark_events.errors import Unavailable
 from turnmark_memory.dense import DocRef
 from turnmark_memory.embedding import e5
+from turnmark_memory.embedding.documents import RECIPE, of_turn
+from turnmark_memory.embedding.frame import Frame
 from turnmark_memory.embedding.meaning import Meaning
+from turnmark_memory.embedding.space import Space
 from turnmark_memory.embedding.vector_file import VectorFile
 from turnmark_memory.index import Index
 
@@ -73,7 +76,7 @@ async def best(meaning: Meaning, query: str) -> str | None:
 
 @pytest.mark.anyio
 async def test_embeds_what_is_there_and_what_comes(index: Index, file: VectorFile) -> None:
-    """Turns and blocks, at the start and after each write, each once."""
+    """Turns and blocks, at the start and after each write; turns as said and bare, each once."""
     embedder = Hashed()
     index.add_turns([turn("s-1", "我用Python写后端服务"), turn("s-2", "the violin teacher", 1)])
     meaning = quick(index, file, embedder)
@@ -85,11 +88,13 @@ async def test_embeds_what_is_there_and_what_comes(index: Index, file: VectorFil
         await meaning.wait_until_current()
         assert await best(meaning, "Dana paints boats") == "b-1"
         await meaning.wait_until_current()
-    texts = [text for text in embedder.embedded if text.startswith("[") or "Dana paints" in text]
-    assert sorted(texts) == [
+    ends = ("the violin teacher", "我用Python写后端服务", "Dana paints boats")
+    assert sorted(text for text in embedder.embedded if text.endswith(ends)) == [
         "[9 August 2026] Dana: the violin teacher",
         "[9 August 2026] Dana: 我用Python写后端服务",
         "dana: Dana paints boats",
+        "the violin teacher",
+        "我用Python写后端服务",
     ]
     status = meaning.status()
     assert (status.name, status.state, status.embedded, status.documents) == (
@@ -112,7 +117,7 @@ from turnmark_memory.index import Index
 
 class Killed(Hashed):
     def passage(self, text):
-        if len(self.embedded) == 48 + 20:  # the probes, one slice, and a little
+        if len(self.embedded) == 48 + 2 * 20:  # the probes, one slice, and a little
             os._exit(9)
         return super().passage(text)
 
@@ -149,7 +154,7 @@ async def test_goes_on_after_a_kill_where_it_was(index: Index, tmp_path: Path) -
         await meaning.wait_until_current()
         assert await best(meaning, "word3 thing3") == "s-03"
     assert file.count() == 40
-    assert len(embedder.embedded) == 24  # no probe again
+    assert len(embedder.embedded) == 2 * 24  # no probe again
     file.close()
 
 
@@ -225,6 +230,28 @@ async def test_old_vectors_serve_until_another_embedder_has_made_its_own(
         assert await best(meaning, "a red boat") == "s-2"
         assert [generation.space for generation in file.generations()] == ["new/1"]
     assert [one.asked.count("a red boat") for one in (old, new)] == [1, 1]
+
+
+@pytest.mark.anyio
+async def test_old_vectors_serve_until_documents_are_embedded_in_the_new_way(
+    index: Index, file: VectorFile
+) -> None:
+    """Another recipe of one embedder: the vectors of before answer, then they are gone."""
+    embedder = Hashed()
+    index.add_turns([turn("s-1", "the violin teacher")])
+    document = of_turn("s-1", "a red boat", speaker=None, at=turn("s-1", "").time)
+    before = file.begin(embedder.space, RECIPE - 1, DIMENSION, Frame.of(embedder).to_bytes())
+    file.put(before.id, [Space(file, embedder, before).make(document)])
+    file.complete(before.id)
+    embedder.gate = Event()
+    meaning = quick(index, file, embedder)
+    async with running(meaning):
+        assert await best(meaning, "a red boat") == "s-1"
+        embedder.gate.set()
+        await meaning.wait_until_current()
+        assert await best(meaning, "a red boat") is None
+        assert await best(meaning, "the violin teacher") == "s-1"
+        assert [generation.recipe for generation in file.generations()] == [RECIPE]
 
 
 @pytest.mark.anyio
