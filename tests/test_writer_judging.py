@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 from writing.judging import Count, begins_with_pronoun, holds, is_filed, judge, sentences
 from writing.labelled import Gold, Turn
-from writing.written import Block
+from writing.shown import Shown, shown_in
+from writing.written import Block, cuts
+
+from turnmark_memory.model import Batch, Evidence, ShownBlock
 
 
 def turn(name: str, *keep: Gold, text: str = "") -> Turn:
@@ -39,6 +44,24 @@ def block(text: str, *cites: str, topic: str = "people/dana", superseded: bool =
         text=text,
         cites=frozenset(cites),
         superseded=superseded,
+    )
+
+
+def evidence(name: str, key: int) -> Evidence:
+    return Evidence(
+        key=key,
+        namespace="n",
+        id=name,
+        label=f"s-{key:012}",
+        session="s",
+        agent="a",
+        project=None,
+        role="user",
+        speaker_id=None,
+        speaker_name=None,
+        time=datetime(2026, 8, 10, tzinfo=UTC),
+        text=name,
+        tokens=1,
     )
 
 
@@ -166,3 +189,29 @@ def test_cuts_sentences_in_both_languages_and_keeps_titles_whole() -> None:
     """`Mrs.` ends no sentence; what is too short belongs to its neighbour."""
     assert sentences('Dana: "Mrs. Moe left. Ok. It rains."') == ["Mrs. Moe left.", "Ok. It rains."]
     assert sentences("林晓：“医生说少吃辣。我是四川人。”") == ["医生说少吃辣。", "我是四川人。"]
+
+
+def test_says_how_much_of_what_was_replaced_was_shown() -> None:
+    """Only what an earlier batch kept counts: the rest a writer has before it, or nobody has."""
+    said = [evidence(f"t{key}", key) for key in range(1, 4)]
+    home = ShownBlock(
+        block="b-1", topic="people/dana", heading=None, text="", cites=(said[0].label,), hash=""
+    )
+    first = Batch(turns=tuple(said[:2]), blocks=(), topics=())
+    second = Batch(turns=tuple(said[2:]), blocks=(home,), topics=())
+    blind = Batch(turns=tuple(said[2:]), blocks=(), topics=())
+    whole = Batch(turns=tuple(said), blocks=(), topics=())
+    turns = [msgspec.structs.replace(BILLING, id="t1"), SMALL_TALK, MOVED]
+    kept = frozenset({"t1"})
+    assert shown_in(turns, [first, second], kept) == Shown(found=1, wanted=1)
+    assert shown_in(turns, [first, blind], kept) == Shown(found=0, wanted=1)
+    assert shown_in(turns, [first, blind], frozenset()) == Shown()
+    assert shown_in(turns, [whole], kept) == Shown()
+
+
+def test_cuts_a_session_into_equal_parts() -> None:
+    """The first are longer where it has to be; no part is empty."""
+    turns = [turn(f"t{number}") for number in range(5)]
+    assert [len(part) for part in cuts(turns, 2)] == [3, 2]
+    assert [len(part) for part in cuts(turns, 9)] == [1] * 5
+    assert [one for part in cuts(turns, 3) for one in part] == turns

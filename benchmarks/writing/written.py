@@ -33,13 +33,14 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Timed:
-    """The built-in writer, and the seconds of CPU that it took."""
+    """The built-in writer, the seconds of CPU that it took, and the batches that it was asked."""
 
     def __init__(self) -> None:
         self._writer = BuiltinWriter()
         self.name = self._writer.name
         self.seconds = 0.0
         self.turns = 0
+        self.batches: list[Batch] = []
 
     async def write(self, batch: Batch) -> Answer:
         """Answers as the built-in writer does."""
@@ -51,13 +52,15 @@ class Timed:
         answer = self._writer.distil(batch)
         self.seconds += time.thread_time() - began
         self.turns += len(batch.turns)
+        self.batches.append(batch)
         return answer
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
-    """What a memory holds of a conversation: after each session, oldest first."""
+    """What a memory holds of a conversation: after each batch, oldest first; and the batches."""
 
     states: tuple[tuple[Block, ...], ...]
+    batches: tuple[Batch, ...]
     turns: int
     writer_seconds: float
     seconds: float
@@ -68,8 +71,13 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
         return self.states[-1]
 
 
-async def write(turns: Sequence[Turn], place: Path, writer: Timed | None = None) -> Written:
-    """Returns what the built-in writer makes of `turns`; sessions fall silent one by one."""
+async def write(
+    turns: Sequence[Turn], place: Path, writer: Timed | None = None, *, batches: int = 1
+) -> Written:
+    """Returns what the built-in writer makes of `turns`; sessions fall silent one by one.
+
+    With more `batches` each session also falls silent in between, after equal parts of its turns.
+    """
     writer = writer or Timed()
     states: list[tuple[Block, ...]] = []
     began = time.perf_counter()
@@ -81,15 +89,29 @@ async def write(turns: Sequence[Turn], place: Path, writer: Timed | None = None)
                 session=session, agent=first.agent, project=first.project, title=first.title
             )
             await store.open_session(opened)
-            await store.append(AppendTurns(session=session, turns=[turn_in(one) for one in part]))
-            await _flush(memory)
-            states.append(tuple(blocks_of(place / "memory")))
+            for cut in cuts(part, batches):
+                turns_in = [turn_in(one) for one in cut]
+                await store.append(AppendTurns(session=session, turns=turns_in))
+                await _flush(memory)
+                states.append(tuple(blocks_of(place / "memory")))
     return Written(
         states=tuple(states),
+        batches=tuple(writer.batches),
         turns=writer.turns,
         writer_seconds=writer.seconds,
         seconds=time.perf_counter() - began,
     )
+
+
+def cuts(turns: Sequence[Turn], parts: int) -> Iterator[Sequence[Turn]]:
+    """Yields `turns` in so many parts of equal length, the first ones longer by a turn at most."""
+    length, longer = divmod(len(turns), parts)
+    start = 0
+    for part in range(parts):
+        end = start + length + (part < longer)
+        if end > start:
+            yield turns[start:end]
+        start = end
 
 
 async def _flush(memory: Memory) -> None:

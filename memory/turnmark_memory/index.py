@@ -266,6 +266,18 @@ class Index:
             rows = db.execute(sql, (topic,)).fetchall()
             return [block for _, block in block_docs(db, (row for (row,) in rows))]
 
+    def newest_of(self, topic: str, limit: int) -> list[BlockDoc]:
+        """Returns up to `limit` blocks of a topic that hold now, newest evidence first.
+
+        What cites nothing is older than all that does.
+        """
+        sql = """SELECT row FROM block WHERE topic = ? AND superseded_by IS NULL
+                 ORDER BY coalesce(learnt_us, 0) DESC, place DESC LIMIT ?"""
+        with self._file.reading() as db:
+            rows = [int(row) for (row,) in db.execute(sql, (topic, limit)).fetchall()]
+            docs = dict(block_docs(db, rows))
+        return [docs[row] for row in rows]
+
     def superseded_by(self, block: str) -> list[str]:
         """Returns the ids of the blocks that this one superseded, sorted."""
         sql = "SELECT block FROM block WHERE superseded_by = ? ORDER BY 1"

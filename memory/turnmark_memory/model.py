@@ -143,10 +143,12 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
 
     `topics` are (topic, about). `usual` are those of `subjects/` where what was said before in this
     session stands, or else by those who speak, the largest first: (topic, its share of all that is
-    kept of them).
+    kept of them). `beside` are the ids of those blocks that stand on the pages of who speaks and of
+    what is spoken of, and that nothing in the turns pointed at.
     """
 
     turns: tuple[Evidence, ...]
     blocks: tuple[ShownBlock, ...]
     topics: tuple[tuple[str, str], ...]
     usual: tuple[tuple[str, float], ...] = ()
+    beside: frozenset[str] = frozenset()

@@ -121,7 +121,7 @@ async def test_shows_a_writer_what_rests_on_the_turns_before() -> None:
         await work.flush()
         await work.append("s", [user("不，改到十九号吧。", "m2")])
         await work.flush()
-        (block,) = work.writer.batches[-1].blocks  # type: ignore[attr-defined]
+        block = work.writer.batches[-1].blocks[-1]  # type: ignore[attr-defined]
         assert block.text == "The offsite is on 12 September."
 
 

@@ -38,7 +38,7 @@ class BuiltinWriter:
     def distil(self, batch: Batch) -> Answer:
         """Does what `write` does, blocking: about 0.5 ms of CPU a turn."""
         said = list(said_in(batch))
-        edits = tuple(edits_of(said, batch.blocks))
+        edits = tuple(edits_of(said, batch.blocks, batch.beside))
         if edits:
             return Edits(edits=edits)
         return Nothing(reason=_NOTHING_NEW if said else _NOTHING_STATED)

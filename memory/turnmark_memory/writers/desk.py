@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import cast
 
 import msgspec
@@ -49,9 +49,14 @@ class _Draft(msgspec.Struct):
         )
 
 
-def edits_of(said: Sequence[Said], blocks: Sequence[ShownBlock]) -> Iterator[Edit]:
-    """Yields an add for what is new, cites for what is said again, ends for what is replaced."""
-    desk = _Desk(blocks)
+def edits_of(
+    said: Sequence[Said], blocks: Sequence[ShownBlock], beside: Container[str] = ()
+) -> Iterator[Edit]:
+    """Yields an add for what is new, cites for what is said again, ends for what is replaced.
+
+    Nothing pointed at the blocks `beside`: they say nothing of how rare a word is.
+    """
+    desk = _Desk(blocks, beside)
     for one in said:
         desk.take(one)
     yield from map(_Draft.add, desk.drafts)
@@ -71,7 +76,8 @@ def _retired(block: str, successor: int, expect: str | None = None) -> Retire:
 class _Desk:
     """The blocks that were shown and those in the making."""
 
-    def __init__(self, blocks: Sequence[ShownBlock]) -> None:
+    def __init__(self, blocks: Sequence[ShownBlock], beside: Container[str]) -> None:
+        self._beside = beside
         self.shown = {block.block: block for block in blocks}
         self.drafts: list[_Draft] = []
         self._sentences: dict[tuple[str, str], str] = {}
@@ -84,7 +90,7 @@ class _Desk:
             speaker, words = unquoted(block.text)
             self._parts[block.block] = parts_of(words)
             for place, part in enumerate(self._parts[block.block]):
-                self._pile.add(_fact_of(block, place, part))
+                self._add(block, place, part)
             for sentence in (words, *split_sentences(words)):
                 self._sentences.setdefault((speaker, _normal(sentence)), block.block)
 
@@ -196,7 +202,10 @@ class _Desk:
         self._ended_by[part.block] = successor
         parts[part.place] = left_of(parts[part.place], new.gist)
         if parts[part.place]:
-            self._pile.add(_fact_of(block, part.place, parts[part.place]))
+            self._add(block, part.place, parts[part.place])
+
+    def _add(self, block: ShownBlock, place: int, part: str) -> None:
+        self._pile.add(_fact_of(block, place, part), counts=block.block not in self._beside)
 
     def change(self, block: ShownBlock) -> Retire | Revise | None:
         """Returns the end of a block, or its words without the part that holds no longer."""

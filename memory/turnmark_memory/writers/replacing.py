@@ -79,6 +79,10 @@ ENOUGH: Final = 0.4
 """So many points replace a fact: a wrong end hides what is true, so more than speak for it just so.
 From 0 to 0.4 the half `learn` loses a tenth of what it finds, and the examples all wrong ones."""
 
+ENOUGH_BESIDE: Final = 1.2
+"""For a fact that nothing in the turns pointed at, and that does not count: its words look rarer
+than they are. With 0.4 as for others, the examples had wrong ends again."""
+
 _NO_DAYS = frozenset({value_kinds.MONTH})
 _DAYS = frozenset({value_kinds.DAY, value_kinds.WEEKDAY, value_kinds.MONTH})
 
@@ -111,13 +115,20 @@ class Pile:
 
     def __init__(self) -> None:
         self._facts: dict[int, Fact] = {}
+        self._counted: dict[int, Fact] = {}
         self._words: Counter[str] = Counter()
         self._concepts: Counter[str] = Counter()
         self._kinds: Counter[str] = Counter()
 
-    def add(self, fact: Fact) -> None:
-        """Takes a fact in."""
+    def add(self, fact: Fact, *, counts: bool = True) -> None:
+        """Takes a fact in; one that doesn't count says nothing of how rare words are.
+
+        How much a rare word says was learnt among facts that the turns themselves pointed at.
+        """
         self._facts[id(fact)] = fact
+        if not counts:
+            return
+        self._counted[id(fact)] = fact
         self._words.update(fact.gist.words)
         self._concepts.update(fact.gist.concepts)
         self._kinds.update(fact.gist.values.keys())
@@ -125,6 +136,7 @@ class Pile:
     def remove(self, fact: Fact) -> None:
         """Takes a fact out that holds no longer; it goes on counting for how rare words are."""
         self._facts.pop(id(fact), None)
+        self._counted.pop(id(fact), None)
 
     def replaced_by(self, new: Fact) -> Fact | None:
         """Returns the fact that `new` puts out of date, None if none is plain enough.
@@ -133,10 +145,11 @@ class Pile:
         """
         if (left := self._home_left(new)) is not None:
             return left
-        best, most = None, ENOUGH
+        best, most = None, 0.0
         for fact, traits in self.rated(new):
             points = sum(POINTS[name] * trait for name, trait in traits.items())
-            if points >= most:
+            enough = ENOUGH if id(fact) in self._counted else ENOUGH_BESIDE
+            if points >= max(most, enough):
                 best, most = fact, points
         return best
 
@@ -180,7 +193,7 @@ class Pile:
         """Returns 1 for a word that one fact has, 1/n for one that n have."""
         n = self._words[word]
         if word >= "\u3400":  # a Chinese word may be a part of another
-            n = max(n, sum(word in fact.gist.text for fact in self._facts.values()))
+            n = max(n, sum(word in fact.gist.text for fact in self._counted.values()))
         return 1 / max(1, n)
 
     def _traits(self, new: Fact, old: Fact, link: _Link) -> dict[str, float]:
@@ -201,7 +214,7 @@ class Pile:
             "any": 1.0,
             "rarest word": link.first,
             "second word": link.second,
-            "concept": max((1 / self._concepts[one] for one in concepts), default=0.0),
+            "concept": max((1 / max(1, self._concepts[one]) for one in concepts), default=0.0),
             "new begins with it": float(_first(fresh, new.who) in link.shared),
             "old begins with it": float(_first(known, new.who) in link.shared),
             "left": _left(fresh, known, link.shared),
@@ -221,7 +234,7 @@ class Pile:
             "other day": float(_gives_other_day(fresh, known, same)),
             "rare kind of value": 0.0
             if same
-            else max((1 / self._kinds[one] for one in other), default=0.0),
+            else max((1 / max(1, self._kinds[one]) for one in other), default=0.0),
         }
 
 
