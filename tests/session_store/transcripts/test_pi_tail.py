@@ -119,18 +119,30 @@ def write_piece(root: Path, piece: Write) -> None:
 # The whole.
 
 
+def shuffled(chance: random.Random, pieces: list[Write]) -> list[Write]:
+    """The pieces in another order across files; within a file they stay as they are."""
+    queues: dict[str, list[Write]] = {}
+    for piece in pieces:
+        queues.setdefault(piece.path, []).append(piece)
+    order = [piece.path for piece in pieces]
+    chance.shuffle(order)
+    return [queues[path].pop(0) for path in order]
+
+
 @pytest.mark.anyio
+@pytest.mark.parametrize("order", ["as written", "files at random"])
 @pytest.mark.parametrize("seed", range(SEEDS))
 async def test_comes_to_what_an_import_of_the_finished_files_gives(
-    root: Path, place: Path, tmp_path: Path, seed: int
+    root: Path, place: Path, tmp_path: Path, seed: int, order: str
 ) -> None:
     """Cut anywhere, looked at any time, begun anew any time, rewritten in place at any time."""
-    chance = random.Random(seed)
+    chance = random.Random(f"{seed} {order}")
     recording = PiRecording(chance)
     recording.play(chance.randint(1, 16))
     whole = await imported(place / "i.db", recording.write_to(tmp_path / "finished"), PI)
     async with follow(place / "a.db", root) as tailed:
-        for piece in pieces_of(chance, recording.written):
+        pieces = pieces_of(chance, recording.written)
+        for piece in pieces if order == "as written" else shuffled(chance, pieces):
             write_piece(root, piece)
             if chance.random() < 0.4:
                 await tailed.settle(root / piece.path)
