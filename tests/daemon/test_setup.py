@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from turnmark.setup import claude_code
+from turnmark.setup.changes import carry_out
 from turnmark.setup.units import MADE_BY, deployed_units, literal, user_unit
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
@@ -306,3 +307,39 @@ def test_is_a_unit_that_systemd_accepts_and_finds_safe(
         )
         assert done.returncode == 0, done.stdout + done.stderr
         assert "Unknown" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *('{"mcpServers": {}}', '{ "hooks": {},\n  "theme": "深色" }', "{}", ""),
+        *('{"hooks": {"SessionStart": [], "Stop": []}}\n', '{"hooks":{},"mcpServers":{}}'),
+    ],
+)
+def test_gives_back_what_was_empty_before(home: Home, content: str) -> None:
+    """Byte for byte; where something was added meanwhile, the empty object is there beside it."""
+    environ = home.environ()
+    files = [home.settings, home.root / ".claude.json"]
+    home.settings.parent.mkdir()
+    for file in files:
+        file.write_text(content)
+    planned = claude_code.setup_plan(environ, (), with_mcp=True)
+    for change in planned.files:
+        carry_out(change)
+    assert all("turnmark" in file.read_text() for file in files)
+    for change in claude_code.undo_plan(environ).files:
+        carry_out(change)
+    assert [file.read_text() for file in files] == [content, content]
+    assert set(home.root.rglob("*.before-turnmark")) == set()
+
+
+def test_leaves_an_empty_object_beside_what_came_meanwhile(home: Home) -> None:
+    """An agent that rewrites its file meets the keys that it had."""
+    file = home.root / ".claude.json"
+    file.write_text('{"mcpServers": {}}')
+    for change in claude_code.setup_plan(home.environ(), (), with_mcp=True).files:
+        carry_out(change)
+    file.write_text(json.dumps({**json.loads(file.read_text()), "numStartups": 4}))
+    for change in claude_code.undo_plan(home.environ()).files:
+        carry_out(change)
+    assert json.loads(file.read_text()) == {"mcpServers": {}, "numStartups": 4}

@@ -30,6 +30,9 @@ _SERVER = "turnmark"
 
 Settings = dict[str, Any]
 
+_CONTAINERS = ("hooks", "mcpServers")
+"""What our entries stand in."""
+
 
 def settings_path(environ: Mapping[str, str]) -> Path:
     """Returns the user's settings of Claude Code."""
@@ -126,15 +129,29 @@ def _stripped(path: Path, change: Callable[[Settings], Settings]) -> list[FileCh
         return []
     backup = backup_of(path)
     kept = read_file(backup)
-    after: bytes | None = _encoded(wanted, before)
-    if kept is not None and _decoded(kept, backup) == wanted:
-        after = kept
-    elif kept is None and not wanted:
-        after = None
+    after = _as_before(wanted, before, {} if kept is None else _decoded(kept, backup), kept)
     changes = [FileChange(path=path, before=before, after=after)]
     if kept is not None:
         changes.append(FileChange(path=backup, before=kept, after=None))
     return changes
+
+
+def _as_before(wanted: Settings, before: bytes, was: Settings, kept: bytes | None) -> bytes | None:
+    """Returns a file without our entries; what was empty before they came is there again, empty."""
+    if _filled(was) == _filled(wanted):
+        return kept
+    empty = {name: was[name] for name in _CONTAINERS if name in was and not was[name]}
+    return _encoded({**empty, **wanted} if empty.keys() - wanted.keys() else wanted, before)
+
+
+def _filled(found: Settings) -> Settings:
+    """Returns the settings without those of our containers that hold nothing."""
+    full = dict(found)
+    hooks = full.get("hooks")
+    if isinstance(hooks, dict):
+        events = cast("Settings", hooks)
+        full["hooks"] = {event: groups for event, groups in events.items() if groups != []}
+    return {name: one for name, one in full.items() if name not in _CONTAINERS or one != {}}
 
 
 def _bare(found: Settings) -> Settings:
