@@ -13,6 +13,7 @@ import apsw
 import pytest
 
 from turnmark_events.errors import Unavailable
+from turnmark_session_store.transcripts import database_file
 from turnmark_session_store.transcripts.database_file import (
     Database,
     begins_as_database,
@@ -245,3 +246,68 @@ def test_reads_again_what_was_written_meanwhile(path: Path) -> None:
 
     assert [row[0] for row in read_database(path, look)] == [1, 2]
     assert len(looks) == 2
+
+
+def test_an_error_that_comes_of_a_writer_is_none(path: Path) -> None:
+    """What is read while somebody writes may be no database at all; one at rest is what it is."""
+    write(path).close()
+    looks = 0
+
+    def look(db: Database) -> list[Any]:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            late = apsw.Connection(str(path))
+            late.execute("INSERT INTO said (id) VALUES (2)")
+            late.close()
+            db.select(["no_such_column"], "FROM said")
+        return rows(db)
+
+    assert [row[0] for row in read_database(path, look)] == [1, 2]
+    with pytest.raises(Unavailable, match="no_such_column"):
+        read_database(path, lambda db: db.select(["no_such_column"], "FROM said"))
+
+
+def test_gives_up_where_somebody_writes_without_a_pause(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a few tries, with a reason; nothing half is given out."""
+    monkeypatch.setattr(database_file, "_WAITS_SECONDS", (0.0, 0.0))
+    write(path).close()
+    looks = 0
+
+    def look(db: Database) -> list[Any]:
+        nonlocal looks
+        looks += 1
+        os.utime(path, ns=(looks, looks))
+        return rows(db)
+
+    with pytest.raises(Unavailable, match="without a pause"):
+        read_database(path, look)
+    assert looks == 3
+
+
+def test_a_copy_of_what_was_written_meanwhile_is_made_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """File by file, it would be of two moments."""
+    program = write(path, journal="delete")
+    copies: list[Path] = []
+    copy = shutil.copyfile
+
+    def copy_slowly(source: Path, target: Path) -> None:
+        copy(source, target)
+        copies.append(target)
+        if len(copies) == 1:
+            program.execute("INSERT INTO said (id) VALUES (2)")
+
+    monkeypatch.setattr(shutil, "copyfile", copy_slowly)
+    assert [row[0] for row in read_database(path, rows, is_long=True)] == [1, 2]
+    assert len(copies) == 2
+    program.close()
+
+
+def test_a_file_that_is_not_there_begins_as_nothing(tmp_path: Path) -> None:
+    """It is told of by its name."""
+    with pytest.raises(Unavailable, match="absent"):
+        begins_as_database(tmp_path / "absent")

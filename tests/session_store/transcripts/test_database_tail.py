@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -451,3 +452,74 @@ async def test_a_session_that_was_deleted_here_does_not_come_back(
     await settle(tail, notes)
     assert "hello" not in said(await dag_of(stage))
     assert tail.status().last_error is None
+
+
+@pytest.mark.anyio
+async def test_wakes_by_itself_when_something_is_due(
+    stage: Stage, root: Path, notes: Notes, reader: NoteReader
+) -> None:
+    """Its task sleeps until a change, or until a row that nobody finishes has waited enough."""
+    placed = threading.Event()
+
+    def note(tx: Transaction, session: str, connected_ms: int) -> None:
+        del tx, session, connected_ms
+        placed.set()
+
+    async def wait() -> None:
+        assert await anyio.to_thread.run_sync(placed.wait, 60)
+        placed.clear()
+
+    tail = again(stage, root, reader, placed=note)
+    notes.open("one")
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(tail.run)
+        notes.say("one", "1", "hello")
+        tail.changed([root / "a.db-wal"])
+        await wait()
+        notes.say("one", "2", "half a", done=False, time=time.time() - 59.5)
+        tail.changed([root / "a.db-wal"])
+        while said(await dag_of(stage)) != ["hello", "half a"]:
+            await wait()
+        with anyio.fail_after(60):
+            await tail.catch_up()
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.anyio
+async def test_says_how_far_it_is(stage: Stage, root: Path, notes: Notes) -> None:
+    """While older conversations are read, by their number."""
+    found: list[tuple[str, bool]] = []
+
+    class Watched(NoteReader):
+        def read(
+            self, db: Database, conversation: Conversation, *, without: Any, now: float
+        ) -> Standing:
+            status = tail.status()
+            found.append((status.state, status.bytes_done < status.bytes_total))
+            return super().read(db, conversation, without=without, now=now)
+
+    tail = DatabaseTail(stage.store, Watched(), root, rest_per_work=0.0)
+    assert tail.status().state == "scanning"
+    for name in ("one", "two"):
+        notes.open(name)
+        notes.say(name, f"1{name}", "hello")
+    await tail.deal_with_all()
+    assert found == [("scanning", True), ("following", False)]
+
+
+@pytest.mark.anyio
+async def test_many_conversations_are_followed_and_few_kept_in_memory(
+    stage: Stage, notes: Notes, reader: NoteReader, tail: DatabaseTail
+) -> None:
+    """One that left memory goes on as any other."""
+    for number in range(40):
+        notes.open(f"s{number}")
+        notes.say(f"s{number}", f"{number}", f"hello {number}")
+    await tail.deal_with_all()
+    reader.reads.clear()
+    for number in range(40):
+        notes.say(f"s{number}", f"{number}b", f"again {number}")
+    await settle(tail, notes)
+    assert len(reader.reads) == 40
+    assert len(said(await dag_of(stage))) == 80
+    assert len((await dag_of(stage))["tips"]) == 40

@@ -311,6 +311,50 @@ def test_a_sub_agent_hangs_from_the_turn_that_called_it(hermes: HermesStore) -> 
     assert found[B].turns[0].turn.caller == caller
 
 
+def test_a_branch_from_what_was_taken_back_keeps_it(hermes: HermesStore) -> None:
+    """It goes on from there: the turn holds in the branch."""
+    hermes.say(S, "one")
+    row = hermes.say(S, "two")
+    hermes.rewind(S, row)
+    hermes.begin(B, S, model_config={"_branched_from": S, "_branched_from_message": row})
+    hermes.say(B, "three")
+    found = read(hermes.path)
+    assert path_to(found, B) == ["one", "two", "three"]
+    assert path_to(found, S) == ["one"]
+    assert found[S].taken_back == ()
+
+
+def test_what_a_branch_copied_and_rewound_stays_with_its_origin(hermes: HermesStore) -> None:
+    """The branch hangs from what it kept of the copies."""
+    hermes.say(S, "one")
+    hermes.say(S, "two")
+    hermes.branch(S, B)
+    hermes.rewind(B, hermes.live_rows(B)[1][0])
+    hermes.say(B, "three")
+    found = read(hermes.path)
+    assert (path_to(found, S), path_to(found, B)) == (["one", "two"], ["one", "three"])
+    assert not any(session.taken_back for session in found.values())
+
+
+@pytest.mark.parametrize(
+    "arguments", ["[broken", '[["short"], {"tasks": [{"goal": "elsewhere"}]}]']
+)
+def test_a_sub_agent_whose_call_is_not_found_begins_by_itself(
+    hermes: HermesStore, arguments: str
+) -> None:
+    """Its task is nobody's words all the same; one without a task is followed as well."""
+    hermes.say(S, "Find me a ferry.")
+    calls = json.dumps([{"function": {"name": "delegate_task", "arguments": arguments}}])
+    hermes.say(S, None, "assistant", tool_calls=calls)
+    for name in (B, C):
+        hermes.begin(name, S, source="subagent", model_config={"_delegate_from": S})
+    hermes.say(B, "Research ferry times.")
+    hermes.say(C, "Ferries leave hourly.", "assistant")
+    found = read(hermes.path)
+    assert found[B].turns[0].turn.kind == "runtime"
+    assert [found[name].caller for name in (B, C)] == [None, None]
+
+
 # What is speech.
 
 
@@ -396,6 +440,14 @@ def test_an_answer_may_stand_in_its_items_alone(hermes: HermesStore) -> None:
     hermes.say(S, "hello", api_content="<memory>secret</memory> hello")
     hermes.say(S, None, "assistant", codex_message_items=json.dumps(items))
     assert said(read(hermes.path)[S]) == [("user", "hello"), ("assistant", "好的。")]
+
+
+def test_an_answer_that_failed_is_an_error_and_silence_is_none(hermes: HermesStore) -> None:
+    """What stands in its place is no speech."""
+    hermes.say(S, "hello")
+    hermes.say(S, "Error 529: overloaded", "assistant", finish_reason="error")
+    hermes.say(S, "[SILENT]", "assistant")
+    assert [one.turn.kind for one in read(hermes.path)[S].turns] == ["turn", "error", "runtime"]
 
 
 def test_a_picture_without_words_is_a_turn_without_words(hermes: HermesStore) -> None:
@@ -602,6 +654,17 @@ async def test_a_file_that_became_a_database_is_there_once(
     hermes.say(B, "Noted.", "assistant", timestamp=1790000015.123456)
     await import_files(stage, [hermes.path], HERMES)
     assert (await dag_of(stage))["turns"] == before["turns"]
+
+
+def test_a_snapshot_that_is_damaged_costs_a_warning(tmp_path: Path) -> None:
+    """And one that is not there is told of."""
+    snapshot = tmp_path / f"session_{B}.json"
+    snapshot.write_text('{"session_id": "')
+    found = read(snapshot)
+    assert [warning.line for warning in found[B].warnings] == [0]
+    assert found[B].turns == ()
+    with pytest.raises(Unavailable, match="absent"):
+        read(tmp_path / "absent.json")
 
 
 # Whatever stands in the columns: SQLite checks no types.

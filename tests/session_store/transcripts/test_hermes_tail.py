@@ -245,3 +245,38 @@ async def test_profiles_are_followed_each_in_its_own_database(
     work.close()
     assert said(await dag_of(stage)) == ["one", "You said: one", "two", "You said: two"]
     assert tail.status().files == 2
+
+
+@pytest.mark.anyio
+async def test_one_database_may_be_named_by_itself(stage: Stage, hermes: HermesStore) -> None:
+    """With a name that is not the usual one; others beside it are not looked at."""
+    hermes.begin(S)
+    hermes.exchange(S, "one")
+    other = HermesStore(hermes.path.with_name("mine.db"))
+    other.begin(B)
+    other.exchange(B, "two")
+    tail = tail_of(stage, other.path)
+    assert set(tail.places) == set(tail.flat_places) == {other.path.parent}
+    await tail.deal_with_all()
+    other.close()
+    assert said(await dag_of(stage)) == ["two", "You said: two"]
+
+
+@pytest.mark.anyio
+async def test_what_a_waiting_sub_agent_called_for_waits_with_it(
+    stage: Stage, hermes: HermesStore, tail: DatabaseTail
+) -> None:
+    """And another program's database under this name holds nothing."""
+    now = time.time()
+    hermes.begin(S)
+    hermes.say(S, "Find me a ferry.")
+    for name, origin in ((B, S), ("deeper", B)):
+        config = {"_delegate_from": origin}
+        hermes.begin(name, origin, source="subagent", model_config=config, started_at=now)
+        hermes.say(name, f"Research for {name}.")
+    await tail.deal_with_all()
+    assert (said(await dag_of(stage)), tail.status().held) == (["Find me a ferry."], 2)
+    hermes.run("ALTER TABLE messages RENAME TO other")
+    tail.changed([hermes.path])
+    await tail.deal_with_all()
+    assert tail.status().last_error is None
