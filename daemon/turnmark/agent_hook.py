@@ -122,15 +122,27 @@ def _connect(given: Mapping[str, str | None], environ: Mapping[str, str]) -> soc
     configured = _configured(places.config_path(given.get("config"), environ=environ))
     named = given.get("socket") or environ.get("TURNMARK_SOCKET") or configured.get("socket")
     state = given.get("state") or environ.get("TURNMARK_STATE") or configured.get("state_dir")
+    asked = places.asked_state(named, state=state, environ=environ)
     for path in places.client_sockets(named, state=state, environ=environ):
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             connection.connect(str(path))
         except OSError:
             connection.close()
-        else:
+            continue
+        if asked is None or places.is_of_state(_hello(connection), asked):
             return connection
+        connection.close()
     raise FileNotFoundError("no daemon answers")
+
+
+def _hello(connection: socket.socket) -> dict[str, Any]:
+    """Returns who answers; the connection goes on as if nobody had asked."""
+    connection.sendall(b'{"jsonrpc": "2.0", "id": 0, "method": "hello", "params": {}}\n')
+    with connection.makefile("rb", buffering=0) as lines:
+        answer = json.loads(lines.readline())
+    result: Any = answer.get("result")
+    return cast("dict[str, Any]", result) if isinstance(result, dict) else {}
 
 
 def _configured(path: Path) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from collections.abc import (
     Collection,
     Iterable,
     Mapping,
-    Sequence,
 )
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -40,7 +39,7 @@ from turnmark.client_wire import (
     try_connect,
 )
 from turnmark.errors import ConnectionLost, DaemonNotRunning
-from turnmark.places import client_sockets
+from turnmark.places import asked_state, client_sockets, is_of_state
 from turnmark.rpc.outgoing import Outgoing
 from turnmark.verbs import Progress, Verbs, chunks
 from turnmark_events.errors import Busy, TurnmarkError
@@ -311,40 +310,50 @@ async def connect(
     """Connects to the daemon for the length of the block.
 
     `socket` else TURNMARK_SOCKET names the socket; else the runtime directory's is tried, then the
-    one that the daemon of `state` wrote down. An error inside the block comes out as it is.
+    one that the daemon of `state` wrote down; a daemon that serves another state than `state` or
+    TURNMARK_STATE is passed over. An error inside the block comes out as it is.
 
     Raises:
         DaemonNotRunning: if no daemon answers there; the message says how to start one.
         Refused: if this user may not connect.
         Busy: if the daemon takes no more connections for two seconds.
     """
-    sock = await _connected(client_sockets(socket, state=state))
-    failure: BaseException | None = None
-    with sock:
-        async with anyio.create_task_group() as group:
-            memory = Memory(sock)
-            group.start_soon(memory.run)
-            group.start_soon(memory.run_sending)
-            try:
-                await memory.call("hello", {"client": client, "protocol": 1})
-                yield memory
-            except Exception as error:  # noqa: BLE001 - raised again below, outside the group
-                failure = error
-            finally:
-                group.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
-
-
-async def _connected(paths: Sequence[Path]) -> Socket:
+    paths, asked = client_sockets(socket, state=state), asked_state(socket, state=state)
+    others: dict[Path, str] = {}
     for path in paths:
-        for _ in range(CONNECT_TRIES):
-            found = try_connect(path)
-            if isinstance(found, Socket):
-                return found
-            if found == "nobody":
-                break
-            await anyio.sleep(CONNECT_RETRY_SECONDS)
-        else:
-            raise Busy(f"the daemon at {path} takes no more connections now: try again later")
-    raise DaemonNotRunning(paths)
+        sock = await _connected(path)
+        if sock is None:
+            continue
+        failure: BaseException | None = None
+        with sock:
+            async with anyio.create_task_group() as group:
+                memory = Memory(sock)
+                group.start_soon(memory.run)
+                group.start_soon(memory.run_sending)
+                try:
+                    hello = await memory.call("hello", {"client": client, "protocol": 1})
+                    if is_of_state(hello, asked):
+                        yield memory
+                    else:
+                        others[path] = hello["state"]
+                except Exception as error:  # noqa: BLE001 - raised again below, outside the group
+                    failure = error
+                finally:
+                    group.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+        if path not in others:
+            return
+    raise DaemonNotRunning(paths, others)
+
+
+async def _connected(path: Path) -> Socket | None:
+    """Returns a connection, None where nobody listens."""
+    for _ in range(CONNECT_TRIES):
+        found = try_connect(path)
+        if isinstance(found, Socket):
+            return found
+        if found == "nobody":
+            return None
+        await anyio.sleep(CONNECT_RETRY_SECONDS)
+    raise Busy(f"the daemon at {path} takes no more connections now: try again later")

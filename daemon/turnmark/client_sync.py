@@ -7,7 +7,7 @@ import itertools
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from socket import socket as Socket  # noqa: N812 - `socket` is a parameter's name in the interface
 from typing import Any, Self
@@ -32,7 +32,7 @@ from turnmark.client_wire import (
     try_connect,
 )
 from turnmark.errors import DaemonNotRunning
-from turnmark.places import client_sockets
+from turnmark.places import asked_state, client_sockets, is_of_state
 from turnmark.verbs import Progress, Verbs, chunks
 from turnmark_events.errors import Busy, TurnmarkError
 from turnmark_events.types import Event
@@ -252,26 +252,33 @@ def connect_sync(
         Refused: if this user may not connect.
         Busy: if the daemon takes no more connections for two seconds.
     """
-    sock = _connected(client_sockets(socket, state=state))
-    sock.setblocking(True)
-    memory = SyncClient(sock)
-    try:
-        memory.call("hello", {"client": client, "protocol": 1})
-    except BaseException:
-        memory.close()
-        raise
-    return memory
-
-
-def _connected(paths: Sequence[Path]) -> Socket:
+    paths, asked = client_sockets(socket, state=state), asked_state(socket, state=state)
+    others: dict[Path, str] = {}
     for path in paths:
-        for _ in range(CONNECT_TRIES):
-            found = try_connect(path)
-            if isinstance(found, Socket):
-                return found
-            if found == "nobody":
-                break
-            time.sleep(CONNECT_RETRY_SECONDS)
-        else:
-            raise Busy(f"the daemon at {path} takes no more connections now: try again later")
-    raise DaemonNotRunning(paths)
+        sock = _connected(path)
+        if sock is None:
+            continue
+        memory = SyncClient(sock)
+        try:
+            hello = memory.call("hello", {"client": client, "protocol": 1})
+        except BaseException:
+            memory.close()
+            raise
+        if is_of_state(hello, asked):
+            return memory
+        memory.close()
+        others[path] = hello["state"]
+    raise DaemonNotRunning(paths, others)
+
+
+def _connected(path: Path) -> Socket | None:
+    """Returns a connection, None where nobody listens."""
+    for _ in range(CONNECT_TRIES):
+        found = try_connect(path)
+        if isinstance(found, Socket):
+            found.setblocking(True)
+            return found
+        if found == "nobody":
+            return None
+        time.sleep(CONNECT_RETRY_SECONDS)
+    raise Busy(f"the daemon at {path} takes no more connections now: try again later")

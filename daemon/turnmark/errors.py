@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +40,19 @@ class DaemonNotRunning(TurnmarkError):
 
     kind = "not_running"
 
-    def __init__(self, tried: Sequence[Path]) -> None:
-        places = ", ".join(str(path) for path in tried) or "no socket is known"
+    def __init__(self, tried: Sequence[Path], others: Mapping[Path, str] | None = None) -> None:
+        """`others` are those of the sockets where a daemon answers that serves another state."""
+        named = (
+            f"{path} serves another state, {others[path]}"
+            if others and path in others
+            else str(path)
+            for path in tried
+        )
+        places = ", ".join(named) or "no socket is known"
+        which, same = (" for this state", " with the same --state") if others else ("", "")
         super().__init__(
-            f"no turnmark daemon answers ({places}): start it with `turnmark serve`, or let "
-            "`turnmark setup service` start it with your session",
+            f"no turnmark daemon answers{which} ({places}): start it with `turnmark serve`{same}, "
+            "or let `turnmark setup service` start it with your session",
             tried=[str(path) for path in tried],
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -70,13 +71,14 @@ class Nothing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Welcome(msgspec.Struct, frozen=True, kw_only=True):
-    """`hello`'s answer."""
+    """`hello`'s answer; `state` is the daemon's state directory, by its full path."""
 
     server: str
     version: str
     protocol: int
     workspace: str
     pid: int
+    state: str
 
 
 class _Named(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,11 +102,14 @@ class Api:
         memory: Memory,
         rules: Rules,
         inspect: Callable[[], Mapping[str, Any]],
+        *,
+        state: Path,
     ) -> None:
         self._store = store
         self._memory = memory
         self._rules = rules
         self._inspect = inspect
+        self._state = state
         self._ruled: set[str] = set()
 
     async def hello(self, asked: Hello, _call: Call) -> Welcome:
@@ -116,6 +121,7 @@ class Api:
             protocol=PROTOCOL,
             workspace=self._memory.workspace,
             pid=os.getpid(),
+            state=str(self._state),
         )
 
     async def open_session(self, asked: OpenSession, _call: Call) -> Any:

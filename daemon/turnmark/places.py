@@ -150,6 +150,29 @@ def client_sockets(
     return list(dict.fromkeys(found + runtime if state is not None else runtime + found))
 
 
+def asked_state(
+    given: Given = None, *, state: Given = None, environ: Environment | None = None
+) -> Path | None:
+    """Returns the state whose daemon a client means, None where it named none, or a socket.
+
+    The runtime directory's socket may be another state's daemon, and so may the one that a daemon
+    wrote down and that has ended since: `hello` says which state answers.
+    """
+    env = os.environ if environ is None else environ
+    if _chosen(given, env.get("TURNMARK_SOCKET"), None, env) is not None:
+        return None
+    return _chosen(state, env.get("TURNMARK_STATE"), None, env)
+
+
+def is_of_state(hello: Mapping[str, Any], asked: Path | None) -> bool:
+    """Tells whether the daemon that said `hello` is one of the state that was asked for, if any.
+
+    One that does not say what it serves, as older ones, is taken for it.
+    """
+    said = hello.get("state")
+    return asked is None or not isinstance(said, str) or Path(said) == asked.resolve()
+
+
 def recorded_socket(state: Path) -> Path | None:
     """Returns what the daemon of this state directory wrote that it listens on, if it did."""
     try:

@@ -119,7 +119,7 @@ async def _start(stack: AsyncExitStack, settings: Settings) -> _Daemon:
     daemon.transcripts = transcripts
     tasks.start_soon(store.erase_forgotten)
     tasks.start_soon(_trim_events, store, bus)
-    api = Api(store, memory, settings.rules, daemon.inspect)
+    api = Api(store, memory, settings.rules, daemon.inspect, state=settings.state.resolve())
     methods = method_table(api, store, memory, bus)
     daemon.server = Server(path=settings.socket, methods=methods, grace_seconds=_GRACE_SECONDS)
     await stack.enter_async_context(_serving(daemon.server, settings))

@@ -50,8 +50,8 @@ def ids(wire: Wire, session: str, **params: object) -> list[str]:
 
 
 def test_says_who_answers(daemon: Daemon, wire: Wire) -> None:
-    """`hello` names server, version, protocol, workspace and pid, with or without params."""
-    shape = {"server": str, "version": str, "protocol": 1, "workspace": str, "pid": daemon.pid}
+    """`hello` names server, version, protocol, workspace, pid and state, with or without params."""
+    shape = {"server": str, "version": str, "protocol": 1, "workspace": str, "state": str}
     has_shape(wire.call("hello"), {**shape, "pid": int})
     answer = wire.call("hello", client="测试", protocol=1)
     assert answer["pid"] == daemon.pid
