@@ -34,9 +34,10 @@ MAGIC = b"SQLite format 3\0"
 """The first bytes of every database, but of an empty one."""
 
 # A writer's commit takes milliseconds; a checkpoint or a recovery may keep others out for longer.
-_BUSY_MS = 2_000
-# What passes by itself: tried again after so long. Two seconds in all, in a thread of its own.
-_WAITS_SECONDS = (0.05, 0.15, 0.5, 1.5)
+_BUSY_MS = 500
+# What passes by itself: tried again after so long. Five seconds in all, so that a shutdown, which
+# can't end a thread, doesn't wait long for one.
+_WAITS_SECONDS = (0.05, 0.2, 0.5, 1.5)
 # Bytes 18 and 19 of a database that is written through a log.
 _WAL_VERSIONS = b"\2\2"
 _LOG, _JOURNAL, _SHARED = "-wal", "-journal", "-shm"
@@ -127,8 +128,8 @@ class _WrittenMeanwhileError(Exception):
 def read_database(path: Path, work: Callable[[Database], T], *, is_long: bool = False) -> T:
     """Returns what `work` makes of the database at `path`, all of it from one moment.
 
-    Blocks on disk, and for two or three seconds where the writer keeps everybody out: meant for a
-    thread. `work` may run more than once, so it only reads. Who reads keeps a writer without a log
+    Blocks on disk, and for five seconds where the writer keeps everybody out: meant for a thread.
+    `work` may run more than once, so it only reads. Who reads keeps a writer without a log
     from committing: where that `is_long`, a copy is read.
 
     Raises:
