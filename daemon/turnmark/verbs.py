@@ -308,12 +308,15 @@ class Verbs(ABC, Generic[Answer]):
         *,
         wait: bool | None = None,
         uncited: Any = None,
+        dry_run: bool | None = None,
         approve: Any = None,
         discard: Any = None,
         progress: Progress | None = None,
     ) -> Answer:
         """Does now what the night does, or decides about a pass that is held."""
-        params = _given(wait=wait, uncited=uncited, approve=approve, discard=discard)
+        params = _given(
+            wait=wait, uncited=uncited, dry_run=dry_run, approve=approve, discard=discard
+        )
         return self.call("memory.organize", params, progress=progress)
 
     def history(self, *, limit: int | None = None, cursor: str | None = None) -> Answer:

@@ -25,7 +25,11 @@ _NOTHING_AGAIN = Offered(turns=())
 
 
 class FlushAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`memory.flush`'s answer; `left` counts the scope's turns that are not dealt with."""
+    """`memory.flush`'s answer; `left` counts the scope's turns that are not dealt with.
+
+    A plan's `batches` are the fewest that there can be: the turns fill so many, or lie in so many
+    conversations. Forks and a writer's failures may part them further; turns and tokens are exact.
+    """
 
     batches: int
     turns: int
@@ -128,6 +132,11 @@ class Flushing:
             )
 
         return await self._store.read(read)
+
+    async def cost_of_uncited(self) -> tuple[int, int]:
+        """Returns how many turns `offer_uncited` would offer again, and their tokens."""
+        found = (await self.uncited()).turns
+        return len(found), sum(tokens for _, tokens in found)
 
     async def offer_uncited(self) -> Offered:
         """Offers the `uncited` turns to the present writer; returns them.

@@ -191,6 +191,7 @@ class Memory:
             core=self._core_answer,
             owed=self._count_owed,
             offer_uncited=self._flushing.offer_uncited,
+            cost_of_uncited=self._flushing.cost_of_uncited,
         )
         self._tasks: anyio.abc.TaskGroup | None = None
         self._twin: str | None = None

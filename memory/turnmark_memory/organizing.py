@@ -43,10 +43,18 @@ class HeldAnswer(msgspec.Struct, frozen=True, kw_only=True, rename={"name": "pas
     blocks: int
 
 
+class UncitedAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What would be offered to the writer again."""
+
+    turns: int
+    tokens: int
+
+
 class Organized(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`memory.organize`'s answer: `changed` counts the blocks that were changed.
 
     `held` is the pass that waits the longest for a person. `report` says it all in sentences.
+    `uncited` is what a dry run of offering turns again says of them.
     """
 
     date: str
@@ -55,13 +63,15 @@ class Organized(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     owed: int
     held: HeldAnswer | None = None
     report: tuple[str, ...] = ()
+    uncited: UncitedAnswer | None = None
 
 
 class Organizing:
     """Runs nights on one workspace and decides about what they hold.
 
     `finish_owed` writes what is owed, `core` and `owed` say how things are; `offer_uncited` offers
-    kept turns again that no block cites, None where nothing can.
+    kept turns again that no block cites, None where nothing can; `cost_of_uncited` says how many
+    turns and tokens that would be.
     """
 
     def __init__(
@@ -76,6 +86,7 @@ class Organizing:
         core: Callable[[], CoreAnswer],
         owed: Callable[[], Awaitable[int]],
         offer_uncited: Callable[[], Awaitable[object]] | None = None,
+        cost_of_uncited: Callable[[], Awaitable[tuple[int, int]]] | None = None,
     ) -> None:
         self._store = store
         self._tree = shelf.workspace.tree
@@ -88,6 +99,7 @@ class Organizing:
         self._core = core
         self._owed = owed
         self._offer_uncited = offer_uncited
+        self._cost_of_uncited = cost_of_uncited
         self._serial = anyio.Lock()
         self._report: str | None = None
 
@@ -105,11 +117,13 @@ class Organizing:
 
         Raises:
             NotFound: if no such pass is held.
-            Refused: if both `approve` and `discard` are given, or several passes are held and none
-                is named.
+            Refused: if both `approve` and `discard` are given, several passes are held and none is
+                named, or a dry run is asked of anything but `uncited`.
             Unavailable: if the disk fails.
         """
         day = datetime.now().astimezone().date()
+        if asked.dry_run:
+            return await self._dry_run(asked, day)
         if asked.approve or asked.discard:
             return await self._decide(asked, day)
         if asked.uncited and self._offer_uncited is None:
@@ -118,6 +132,13 @@ class Organizing:
             return await self.night(day, progress, uncited=asked.uncited)
         tasks.start_soon(self._later, day, asked.uncited)
         return await self._answer(day, 0)
+
+    async def _dry_run(self, asked: OrganizeRequest, day: date) -> Organized:
+        if not asked.uncited or asked.approve or asked.discard or self._cost_of_uncited is None:
+            raise Refused("a dry run says what `uncited` would offer again; ask for that alone")
+        turns, tokens = await self._cost_of_uncited()
+        told = UncitedAnswer(turns=turns, tokens=tokens)
+        return msgspec.structs.replace(await self._answer(day, 0), uncited=told)
 
     async def _decide(self, asked: OrganizeRequest, day: date) -> Organized:
         if asked.approve and asked.discard:

@@ -132,10 +132,14 @@ class UndoRequest(_Request, frozen=True, kw_only=True):
 
 
 class OrganizeRequest(_Request, frozen=True, kw_only=True):
-    """`memory.organize`: runs the night now; `approve` or `discard` decide what is held."""
+    """`memory.organize`: runs the night now; `approve` or `discard` decide what is held.
+
+    With `uncited` and `dry_run` it only says how much would be offered again.
+    """
 
     wait: bool = True
     uncited: bool = False
+    dry_run: bool = False
     approve: bool | str = False
     discard: bool | str = False
 

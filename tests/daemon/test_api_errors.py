@@ -566,7 +566,7 @@ OPTIONAL = {
     "memory.history": ("limit", "cursor"),
     "memory.remember": ("topic", "session", "pin"),
     "memory.undo": ("force",),
-    "memory.organize": ("wait", "uncited"),
+    "memory.organize": ("wait", "uncited", "dry_run"),
     "events.subscribe": ("types", "session", "since", "policy"),
 }
 

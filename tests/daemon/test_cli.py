@@ -49,7 +49,7 @@ PARAMS = {
     "memory.history": "limit cursor",
     "memory.undo": "revision force",
     "memory.forget": "block turn session speaker query evidence everywhere dry_run confirm",
-    "memory.organize": "wait uncited approve discard",
+    "memory.organize": "wait uncited dry_run approve discard",
     "events.subscribe": "types session since policy",
     "status": "",
 }
@@ -643,7 +643,7 @@ def test_flushes(turnmark: Shell, daemon: Daemon) -> None:
     ]
     assert turnmark("flush").out == "Wrote 2 batches: 5 turns, 900 tokens, 3 blocks.\n"
     dry = turnmark("flush", "--dry-run", "--session", "s", "--backlog")
-    assert dry.out == "Would write 2 batches: 5 turns, 900 tokens.\n"
+    assert dry.out == "Would write 5 turns, 900 tokens, in at least 2 batches.\n"
     failed = turnmark("flush")
     assert failed.code == 1
     assert "1 turn left" in failed.out
@@ -661,7 +661,7 @@ def test_says_what_a_backlog_costs_before_writing_it(turnmark: Shell, daemon: Da
     """A flush of the backlog first asks for the plan and says its tokens."""
     daemon.answers["memory.flush"] = FLUSHED
     ran = turnmark("flush", "--backlog")
-    assert "About to write 2 batches: 5 turns, 900 tokens" in ran.err
+    assert "About to write 5 turns, 900 tokens, in at least 2 batches." in ran.err
     assert [params.get("dry_run") for params in daemon.params_of("memory.flush")] == [True, None]
 
 
@@ -672,7 +672,7 @@ def test_asks_on_a_terminal_before_old_turns_are_written(
     """Tokens first; only a yes writes, and `--yes` asks nothing."""
     daemon.answers["memory.flush"] = FLUSHED
     ran = turnmark.typing(said, "flush", "--rewrite", "builtin")
-    assert "About to write 2 batches: 5 turns, 900 tokens" in ran.err
+    assert "About to write 5 turns, 900 tokens, in at least 2 batches." in ran.err
     assert "Write them now? [y/N]" in ran.err
     assert (ran.out == "Nothing was written.\n") is not writes
     assert len(daemon.params_of("memory.flush")) == 1 + writes
@@ -941,6 +941,39 @@ def test_organizes_and_says_what_is_held(turnmark: Shell, daemon: Daemon) -> Non
     assert daemon.params_of("memory.organize") == [{"wait": False, "approve": "tidy"}]
     daemon.answers["memory.organize"] = answer | {"report": ["Two merges.", "Nothing is owed."]}
     assert turnmark("organize").out.splitlines()[-2:] == ["Two merges.", "Nothing is owed."]
+
+
+UNCITED = {
+    "date": "2026-08-09",
+    "changed": 0,
+    "core": {"text": "", "tokens": 0, "blocks": []},
+    "owed": 0,
+    "uncited": {"turns": 5, "tokens": 900},
+}
+
+
+@pytest.mark.parametrize(("said", "offers"), [("y\n", True), ("好\n", True), ("\n", False)])
+def test_asks_before_turns_without_a_block_are_offered_again(
+    turnmark: Shell, daemon: Daemon, said: str, offers: bool
+) -> None:
+    """How many and how many tokens first; only a yes offers them, and `--yes` asks nothing."""
+    daemon.answers["memory.organize"] = UNCITED
+    ran = turnmark.typing(said, "organize", "--uncited")
+    assert "About to offer 5 turns, 900 tokens to the writer again." in ran.err
+    assert "Offer them to the writer now? [y/N]" in ran.err
+    asked = [{"uncited": True, "dry_run": True}, {"uncited": True}]
+    assert daemon.params_of("memory.organize") == asked[: 1 + offers]
+    assert "[y/N]" not in turnmark.typing("", "organize", "--uncited", "--yes").err
+
+
+def test_says_what_turns_without_a_block_would_cost(turnmark: Shell, daemon: Daemon) -> None:
+    """A dry run offers nothing; without `--uncited` it is wrong use."""
+    daemon.answers["memory.organize"] = UNCITED
+    ran = turnmark("organize", "--uncited", "--dry-run")
+    assert ran.out == "Would offer 5 turns, 900 tokens to the writer again.\n"
+    assert daemon.params_of("memory.organize") == [{"uncited": True, "dry_run": True}]
+    assert turnmark("organize", "--dry-run").code == 2
+    assert turnmark("organize", "--uncited", "--approve", "tidy").code == 2
 
 
 # Export, tree

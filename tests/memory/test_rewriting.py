@@ -10,6 +10,7 @@ import pytest
 from memory.at_work import NOTHING, AtWork, Scribe, at_work, keep, keep_each, numbered, user
 from turnmark_events.errors import Refused
 from turnmark_memory.model import Add, Answer, Batch, Edits, Evidence, Nothing, Revise
+from turnmark_memory.organizing import UncitedAnswer
 from turnmark_memory.requests import HistoryRequest, UndoRequest
 from turnmark_memory.rewriting import since_ms
 from turnmark_memory.writers.writer import WriterFailed
@@ -298,6 +299,12 @@ async def test_offers_again_what_no_block_cites() -> None:
         work.scribe.answer = lambda _: Nothing(reason="x")
         assert (await work.memory._flushing.uncited()).turns == ()
         scribe = await change_writer(work, rewrite_all)
+        told = await work.organize(uncited=True, dry_run=True)
+        assert told.uncited == UncitedAnswer(turns=2, tokens=4)
+        assert (told.owed, scribe.batches) == (0, [])
+        for wrong in ({"dry_run": True}, {"dry_run": True, "uncited": True, "approve": True}):
+            with pytest.raises(Refused, match="dry run"):
+                await work.organize(**wrong)
         offered = await work.memory._flushing.offer_uncited()
         assert [tokens for _, tokens in offered.turns] == [2, 2]
         await work.flush()

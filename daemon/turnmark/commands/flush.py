@@ -96,6 +96,9 @@ def written(answer: Fields, verb: str = "Wrote") -> str:
         return "Nothing to write."
     if verb == "Wrote" and not answer["turns"]:
         return "Nothing was written."
+    batches = count(answer["batches"], "batch")
     sizes = f"{count(answer['turns'], 'turn')}, {count(answer['tokens'], 'token')}"
+    if verb != "Wrote":  # where forks and failures part the turns shows while they are written
+        return f"{verb} {sizes}, in at least {batches}."
     blocks = f", {count(answer['blocks'], 'block')}" if answer.get("blocks") else ""
-    return f"{verb} {count(answer['batches'], 'batch')}: {sizes}{blocks}."
+    return f"{verb} {batches}: {sizes}{blocks}."
