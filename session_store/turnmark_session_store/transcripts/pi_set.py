@@ -9,8 +9,9 @@ first. A header may also name a session that it merely follows; then nothing is 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from glob import escape
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ from turnmark_session_store.transcripts.pi_files import (
 
 # A header is a few hundred bytes; what it holds of an extension's own may be more.
 _HEADER_BYTES = 256 * 1024
+_ENDING = ".jsonl"
 _SEPARATORS = re.compile(r"[/\\]")
 _IN_KEY = "\0"
 
@@ -107,13 +109,10 @@ class TranscriptSet:
 
     def lines_of(self, file: Transcript, turns: Collection[Key]) -> list[int]:
         """Returns the lines of a file that hold these turns, or copies of them."""
-        session = self.sessions.get(file.session)
-        if session is None or file not in self._trees:
-            return []
         return [
             turn.entry.line
-            for turn in self._trees[file].values()
-            if _key(session.family, turn.id) in turns
+            for turn in self._trees.get(file, {}).values()
+            if _key(self.sessions[file.session].family, turn.id) in turns
         ]
 
     def _take(self, session: Session, file: Transcript) -> None:
@@ -195,17 +194,24 @@ def _origin_in(files: Iterable[Transcript]) -> _Origin | None:
     return None
 
 
+def _places_of(origin: _Origin) -> Iterator[Path]:
+    """Yields where the file of a session may be, by what a header says of it."""
+    if origin.path is None:
+        # Only its id is known, which its name ends in.
+        yield from sorted(origin.near.parent.glob(f"*_{escape(origin.name)}{_ENDING}"))
+        return
+    name = _SEPARATORS.split(origin.path)[-1]
+    if name.endswith(_ENDING):
+        yield Path(origin.path)
+        yield origin.near.with_name(name)
+
+
 def _origin_at(origin: _Origin) -> _Origin | None:
     """Returns what a session of which only its file is known was forked from; reads its header.
 
     The file is looked for where it was when it was forked, and beside the fork.
     """
-    if origin.path is None:
-        return None
-    name = _SEPARATORS.split(origin.path)[-1]
-    if not name.endswith(".jsonl"):
-        return None
-    for path in (Path(origin.path), origin.near.with_name(name)):
+    for path in _places_of(origin):
         try:
             with path.open("rb") as file:
                 record = parse_line(file.readline(_HEADER_BYTES))

@@ -231,6 +231,24 @@ def test_forks_of_forks_are_one_family_whatever_is_there(tmp_path: Path) -> None
     assert both[1].turns == ()
 
 
+def test_forks_that_name_their_origin_by_its_id_find_it_beside_them(tmp_path: Path) -> None:
+    """As version 4 does."""
+    paths = [tmp_path / file_name(one, 10 * n) for n, one in enumerate((SESSION, OTHER, THIRD))]
+    write(paths[0], [newest(), mutation(HI)])
+    write(paths[1], [newest(OTHER, 10, parentSessionId=SESSION), mutation(HI, None)])
+    write(paths[2], [newest(THIRD, 20, parentSessionId=OTHER), mutation(HI, None)])
+    assert [one.namespace for one in read(paths[2])] == [f"family:{SESSION}"]
+
+
+@pytest.mark.parametrize("parent", [file_name(), "notes.txt", "/", "\0.jsonl"])
+def test_a_header_that_points_nowhere_makes_no_family(tmp_path: Path, parent: str) -> None:
+    """At itself, at no transcript, at nothing that can be."""
+    session = read_one(tmp_path, header(parentSession=parent), HI)
+    assert session.turns[0].predecessor is None
+    [again] = read(tmp_path / file_name())
+    assert again == session
+
+
 def test_a_session_that_only_follows_another_shares_nothing(tmp_path: Path) -> None:
     """A header may name what a session continues without a copy of it."""
     origin = write(tmp_path / file_name(), [header(), HI, HELLO])
@@ -310,7 +328,7 @@ def test_sessions_in_a_skipped_directory_are_passed_over_with_their_forks(tmp_pa
         (lines(header(), HI) + lines(HELLO)[:-9], ["Hi"]),
         (lines(header(), HI) + b"\0" * 9_000 + b"\n", ["Hi"]),
         (lines(header()) + b"\0" * 9 + lines(HI), ["Hi"]),
-        (lines(header(), "7", "[]", '"x"', "{", HI), ["Hi"]),
+        (lines(header(), "7", "[]", '"x"', "{", "{}", '{"kind":"entry"}', HI), ["Hi"]),
         (lines(header(), "[" * 100_000, HI), ["Hi"]),
         (lines(header(), user("aaaa0001", None, "a\u2028b", 1)), ["a\u2028b"]),
         (lines(header(), user("aaaa0001", None, "€", 1)).replace(b"\x82", b"\xff"), ["���"]),
