@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ import msgspec
 
 from turnmark_memory import Memory
 from turnmark_memory.embedding.meaning import MeaningStatus
+from turnmark_memory.locality import BUILTIN
 from turnmark_session_store import SessionStore
-from turnmark_session_store.owed import owed
+from turnmark_session_store.owed import OwedTip, owed
 from turnmark_session_store.queries import value_of
 from turnmark_session_store.views import live_tip_count
 
@@ -63,8 +65,16 @@ class _Counts(msgspec.Struct, frozen=True, kw_only=True):
     last_night: str | None
     owed_turns: int
     owed_tokens: int
-    failing: list[str]
+    failing: list[_Failing]
     parked: int
+
+
+class _Failing(msgspec.Struct, frozen=True, kw_only=True):
+    """Why writing failed last somewhere, when, and with which writer; the latter if it is known."""
+
+    reason: str
+    at: str | None
+    writer: str | None
 
 
 async def status_of(store: SessionStore, memory: Memory, seen: Mapping[str, Any]) -> Status:
@@ -76,7 +86,13 @@ async def status_of(store: SessionStore, memory: Memory, seen: Mapping[str, Any]
         version=version("turnmark"),
         what_to_do=[
             *_what_to_do(counts, store.statistics(), statistics),
-            *_of_models(seen["models_lack"], [*counts.failing, statistics["resting_because"]]),
+            *_of_models(
+                seen["models_lack"],
+                [
+                    *(one.reason for one in counts.failing),
+                    statistics["resting_because"],
+                ],
+            ),
             *_of_embedder(statistics["embedder"]),
             *_of_transcripts(seen["transcripts"]),
             *_room_advice([store.path.parent, Path(statistics["path"])]),
@@ -118,7 +134,7 @@ def _counts(db: apsw.Connection, workspace: int) -> _Counts:
         last_night=value_of(db, "SELECT last_night FROM workspace WHERE id = ?", (workspace,)),
         owed_turns=found.turns,
         owed_tokens=found.tokens,
-        failing=sorted({row.reason or "" for row in found.tips if row.state == "failing"}),
+        failing=_failing_in(found.tips),
         parked=sum(row.n for row in found.tips if row.state == "parked"),
     )
 
@@ -178,11 +194,37 @@ def _of_the_writer(counts: _Counts, statistics: Mapping[str, Any]) -> list[str]:
             f"{_turns(counts.owed_turns)} {_are(counts.owed_turns)} owed, none is lost{hint}."
         )
     return advice + [
-        f"Writing fails: {reason}. The turns stay owed and are tried again; `turnmark flush` "
-        "tries now."
-        for reason in counts.failing
-        if reason != resting
+        f"{_failed(one, statistics['writer'])} The turns stay owed and are tried again; "
+        "`turnmark flush` tries now."
+        for one in counts.failing
+        if one.reason != resting
     ]
+
+
+def _failing_in(tips: Iterable[OwedTip]) -> list[_Failing]:
+    """Returns each cause once, as it was met last."""
+    newest = {
+        (row.reason or "", row.failed_with): row
+        for row in sorted(tips, key=lambda row: row.failed_at or "")
+        if row.state == "failing"
+    }
+    return [
+        _Failing(reason=reason, at=newest[reason, writer].failed_at, writer=writer)
+        for reason, writer in sorted(newest, key=lambda key: (key[0], key[1] or ""))
+    ]
+
+
+def _failed(one: _Failing, writer: str) -> str:
+    """Says why writing fails; what another writer met may hold no longer."""
+    if (
+        one.at is None
+        or one.writer is None
+        or one.writer == writer
+        or one.writer.startswith(BUILTIN)
+    ):
+        return f"Writing fails: {one.reason}."
+    at = datetime.fromisoformat(one.at).astimezone().isoformat(sep=" ", timespec="minutes")
+    return f"Writing failed with {one.writer}, at {at}: {one.reason}. {writer} has not tried yet."
 
 
 def _of_models(lacks: Sequence[str], said: Collection[str | None]) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from turnmark_memory.planning import Planned
 from turnmark_memory.writing import Outcome
-from turnmark_session_store.batches import fail, release
+from turnmark_session_store.batches import fail, note_reason, release
 from turnmark_session_store.marks import park
 from turnmark_session_store.queries import json_keys
 from turnmark_session_store.transaction import Transaction
@@ -43,10 +43,11 @@ def note_failure(
     A turn that was parked before stays parked and says nothing about the rest of its conversation:
     how far that is halved, and how long it pauses, is left alone.
     """
+    reason = outcome.reason or "the writer failed"
     if planned.parked:
+        note_reason(tx, batch, reason)
         release(tx, batch)
         return True
-    reason = outcome.reason or "the writer failed"
     half = max(1, len(planned.turns) // 2)
     failures = fail(
         tx,

@@ -309,8 +309,14 @@ def fail(
                 )
             ),
         )
+    note_reason(tx, batch, reason)
     _end(tx, batch)
     return failures
+
+
+def note_reason(tx: Transaction, batch: int, reason: str) -> None:
+    """Notes why a batch comes to nothing; forgetting one of its turns takes that out again."""
+    tx.execute("UPDATE batch SET reason = ? WHERE id = ?", (reason, batch))
 
 
 def _forget_failures(tx: Transaction, workspace: int, turns: Sequence[int]) -> None:

@@ -54,12 +54,17 @@ class TurnIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class MarkOut(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one workspace did with a turn, the writer that did it and the revision it rests on."""
+    """What one workspace did with a turn, the writer that did it and the revision it rests on.
+
+    Of a turn that failed, `cause` and `failed_at` say why and when it did last.
+    """
 
     outcome: MarkOutcome
     writer: str
     revision: int
     reason: str | None = None
+    cause: str | None = None
+    failed_at: str | None = None
 
 
 class TurnOut(msgspec.Struct, frozen=True, kw_only=True):

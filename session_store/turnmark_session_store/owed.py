@@ -10,6 +10,7 @@ from typing import Literal
 import apsw
 import msgspec
 
+from turnmark_session_store.last_tries import last_try
 from turnmark_session_store.marks import DUE_AT_ONCE, parked
 from turnmark_session_store.queries import json_keys, rows_of, value_of
 from turnmark_session_store.times import to_rfc3339
@@ -24,7 +25,11 @@ _STATE_OF_REASON: dict[str, OwedState] = {
 
 
 class OwedTip(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One live tip's whole share in one state; shares of tips overlap where branches do."""
+    """One live tip's whole share in one state; shares of tips overlap where branches do.
+
+    Of turns that failed, `cause`, `failed_at` and `failed_with` say why the last attempt did, when,
+    and by which writer.
+    """
 
     session: str
     branch: str
@@ -36,6 +41,9 @@ class OwedTip(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: OwedState
     reason: str | None = None
     turns: list[str] | None = None
+    cause: str | None = None
+    failed_at: str | None = None
+    failed_with: str | None = None
 
 
 class Owed(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,7 +172,8 @@ def owed(
             shares[_STATE_OF_REASON.get(why, "parked"), why].append((turn, tokens))
         for (state, reason), turns in shares.items():
             distinct.update(turns)
-            rows.append(_row(db, live, state, reason, turns, ids=ids))
+            row = _row(db, live, state, reason, turns, ids=ids)
+            rows.append(_tried(db, workspace, row, turns) if _has_failed(row) else row)
     return Owed(tips=rows, turns=len(distinct), tokens=sum(distinct.values()))
 
 
@@ -191,6 +200,21 @@ def _row(
         state=state,
         reason=reason,
         turns=keys if ids else None,
+    )
+
+
+def _has_failed(row: OwedTip) -> bool:
+    return row.state == "failing" or (row.state == "parked" and row.reason == "failed")
+
+
+def _tried(
+    db: apsw.Connection, workspace: int, row: OwedTip, turns: Sequence[tuple[int, int]]
+) -> OwedTip:
+    tried = last_try(db, workspace, [turn for turn, _ in turns])
+    if tried is None:
+        return row
+    return msgspec.structs.replace(
+        row, cause=tried.cause, failed_at=tried.at, failed_with=tried.writer
     )
 
 

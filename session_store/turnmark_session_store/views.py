@@ -11,6 +11,7 @@ import apsw
 import msgspec
 
 from turnmark_events.errors import NotFound, Refused
+from turnmark_session_store.last_tries import last_try
 from turnmark_session_store.model import CallerRef, MarkOut, Speaker, TurnOut
 from turnmark_session_store.owed import dues_of, live_branches, owed_turns
 from turnmark_session_store.queries import json_keys, row_of, rows_of, value_of
@@ -356,14 +357,22 @@ def _merged(db: apsw.Connection, turn: int) -> list[str]:
 def _marks_of(db: apsw.Connection, turns: Sequence[int]) -> dict[int, dict[str, MarkOut]]:
     rows = rows_of(
         db,
-        "SELECT turn, workspace.name, outcome, writer, mark.revision, reason FROM json_each(?)"
+        "SELECT turn, workspace.name, workspace.id, outcome, writer, mark.revision, reason"
+        " FROM json_each(?)"
         " JOIN mark ON turn = value JOIN workspace ON workspace.id = workspace",
         (json_keys(turns),),
     )
     found: dict[int, dict[str, MarkOut]] = defaultdict(dict)
-    for turn, workspace, outcome, writer, revision, reason in rows:
-        found[turn][workspace] = MarkOut(
-            outcome=outcome, writer=writer, revision=revision, reason=reason
+    for turn, name, workspace, outcome, writer, revision, reason in rows:
+        failed = outcome == "parked" and reason == "failed"
+        tried = last_try(db, workspace, [turn]) if failed else None
+        found[turn][name] = MarkOut(
+            outcome=outcome,
+            writer=writer,
+            revision=revision,
+            reason=reason,
+            cause=None if tried is None else tried.cause,
+            failed_at=None if tried is None else tried.at,
         )
     return found
 

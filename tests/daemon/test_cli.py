@@ -616,6 +616,15 @@ def test_lists_what_is_owed(turnmark: Shell, daemon: Daemon) -> None:
     ]
     assert turnmark("owed", "--ids", "--session", "s", "--json").json == answer
     assert turnmark("owed").out == "Nothing is owed.\n"
+    failed = {"reason": "failed", "cause": "malformed", "failed_with": "openai/x"}
+    answer = {
+        "tips": [tip | failed | {"failed_at": "2026-08-09T14:05:00Z"}],
+        "turns": 3,
+        "tokens": 9,
+    }
+    daemon.answers["memory.owed"] = answer
+    lines = turnmark("owed").out.splitlines()
+    assert lines[1].endswith("  parked  malformed (2026-08-09 14:05, openai/x)")
     removed = {"tips": [tip | {"state": "removed", "reason": "removed"}], "turns": 3, "tokens": 9}
     daemon.answers["memory.owed"] = removed
     lines = turnmark("owed").out.splitlines()

@@ -9,6 +9,7 @@ import pytest
 from memory.at_work import AtWork, Scribe, at_work
 from turnmark.status import status_of
 from turnmark_memory.model import Answer, Batch
+from turnmark_memory.requests import OwedRequest, ShowRequest
 from turnmark_memory.writers.writer import WriterFailed
 
 pytestmark = pytest.mark.anyio
@@ -79,3 +80,37 @@ async def test_says_what_is_wrong_with_answers_and_how_many_turns_were_put_aside
         sentences = await advice_of(work)
         assert any("Writing fails: malformed." in one for one in sentences)
         assert any("1 turn could not be written and is parked" in one for one in sentences)
+
+
+async def test_says_that_another_writer_failed_before_this_one_was_chosen() -> None:
+    """Its cause may hold no longer: with whom and when it was met is said beside it."""
+    async with at_work(failing(WriterFailed("no key is set"))) as work:
+        await work.say("s", "m1", "m2")
+        await work.flush()
+        work.writer = Scribe(name="openai/better")
+        await work.restart(run=False)
+        (sentence,) = await advice_of(work)
+        assert sentence.startswith("Writing failed with openai/far, at 20")
+        assert ": no key is set. openai/better has not tried yet. The turns stay owed" in sentence
+        (row,) = (await work.memory.owed(OwedRequest())).tips
+        assert (row.state, row.reason, row.failed_with) == (
+            "failing",
+            "no key is set",
+            "openai/far",
+        )
+
+
+async def test_says_why_a_turn_is_parked() -> None:
+    """The last reason, without what it quotes, in `owed` and in `show`."""
+    async with at_work(failing(WriterFailed("malformed: “我搬到杭州了” is no topic"))) as work:
+        await work.say("s", "m1")
+        for _ in range(3):
+            await work.flush()
+        (row,) = (await work.memory.owed(OwedRequest())).tips
+        assert (row.state, row.reason) == ("parked", "failed")
+        assert (row.cause, row.failed_with) == ("malformed: … is no topic", "openai/far")
+        shown = await work.memory.show(ShowRequest(ref="s#m1"))
+        assert shown.turn is not None
+        (mark,) = shown.turn.marks.values()
+        assert (mark.reason, mark.cause) == ("failed", "malformed: … is no topic")
+        assert mark.failed_at == row.failed_at

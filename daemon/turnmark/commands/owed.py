@@ -54,6 +54,12 @@ def _row(tip: Fields) -> list[str]:
 
 
 def _reason(tip: Fields) -> str:
-    """Returns why a tip is in its state, nothing where the state says it."""
+    """Returns why a tip is in its state, nothing where the state says it.
+
+    Of what failed: what the last attempt said, when it was, and with which writer.
+    """
     reason: str = tip.get("reason") or ""
+    if failed := tip.get("failed_at"):
+        cause = tip["cause"] if tip["state"] == "parked" else reason
+        return f"{cause} ({local_time(failed)}, {tip['failed_with']})"
     return "" if reason == tip["state"] else reason
