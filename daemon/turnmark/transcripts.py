@@ -23,6 +23,8 @@ from turnmark_session_store.transaction import Transaction
 from turnmark_session_store.transcripts import weclaw
 from turnmark_session_store.transcripts.claude_live import ClaudeCodeLiveReader
 from turnmark_session_store.transcripts.codex_live import CodexLiveReader
+from turnmark_session_store.transcripts.codex_sessions import AGENT as CODEX
+from turnmark_session_store.transcripts.compressed import compressed_below, is_unread
 from turnmark_session_store.transcripts.database_live import DatabaseReader
 from turnmark_session_store.transcripts.database_tail import DatabaseTail
 from turnmark_session_store.transcripts.hermes_live import HermesLiveReader
@@ -76,6 +78,7 @@ class Transcripts:
         self._tails: dict[str, list[Tail]] = {agent: [] for agent in agents if agent in followed}
         placed = _backlog_holder(settings, memory)
         self._weclaw = followed.get(weclaw.AGENT)
+        self._compressed: list[Path] = []
         passed_over = writer_dirs(settings.state)
         if self._weclaw is None:
             passed_over += _as_named(weclaw.workspace(settings.home / weclaw.HOME))
@@ -121,6 +124,7 @@ class Transcripts:
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Follows until cancelled."""
         async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._look_for_compressed)
             for tail in self._each():
                 await tasks.start(tail.run)
                 if isinstance(tail, OpenProgramTail):
@@ -134,10 +138,17 @@ class Transcripts:
         """
         with anyio.move_on_after(_CATCH_UP_SECONDS) as waited:
             async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._look_for_compressed)
                 for tail in self._each():
                     tasks.start_soon(tail.catch_up)
         if waited.cancelled_caught:
             log.warning("transcripts_still_read", waited_seconds=_CATCH_UP_SECONDS)
+
+    async def _look_for_compressed(self) -> None:
+        """Notes Codex's compressed rollouts; new ones are seen at the next start or night."""
+        places = [place for tail in self._tails.get(CODEX, ()) for place in tail.places]
+        found = await anyio.to_thread.run_sync(lambda: list(compressed_below(places)))
+        self._compressed = found
 
     def status(self) -> dict[str, Any]:
         """Returns for each agent how far it is followed."""
@@ -146,6 +157,8 @@ class Transcripts:
             agent: msgspec.to_builtins(together([tail.status() for tail in tails]))
             for agent, tails in self._tails.items()
         }
+        if compressed := sum(map(is_unread, self._compressed)):
+            found[CODEX] |= {"compressed": compressed}
         return found | {weclaw.AGENT: _of_weclaw(self._weclaw)}
 
     def _each(self) -> Iterator[Tail]:

@@ -1173,6 +1173,26 @@ def test_fails_where_what_came_in_can_not_be_written(turnmark: Shell, daemon: Da
     assert "failed: s br-1: disk full" in ran.out
 
 
+def test_says_what_is_not_read_because_it_is_compressed(turnmark: Shell, daemon: Daemon) -> None:
+    """With what to do; one that lies there decompressed as well is read from that."""
+    written(turnmark.home / "sessions", "3b1f.jsonl", row("u1", None, "x"))
+    (turnmark.home / "sessions" / "3b1f.jsonl.zst").write_bytes(b"(")
+    alone = turnmark.home / "sessions" / "rollout-2.jsonl.zst"
+    alone.write_bytes(b"(")
+    daemon.answers["session.import"] = {"session": "3b1f", "turns": 1, "new": 1}
+    daemon.answers |= BUILTIN
+    ran = turnmark("import", turnmark.home / "sessions")
+    assert (ran.code, ran.out.splitlines()[0]) == (0, "1 session: 1 turn, 1 new.")
+    assert "1 compressed rollout not read: decompress what you want read, `zstd -d" in ran.out
+    ran = turnmark("import", alone)
+    assert ran.code == 1
+    assert "rollout-2.jsonl.zst: is compressed, and not read: decompress" in ran.err
+    followed = {"state": "following", "path": "/c", "files": 2, "held": 0, "unread": 0}
+    codex = {**followed, "last_error": None, "compressed": 1200}
+    daemon.answers["status"] = {"transcripts": {"codex": codex}}
+    assert "1,200 compressed rollouts not read: zstd -d FILE.jsonl.zst" in turnmark("status").out
+
+
 def test_imports_nothing_from_an_empty_place(turnmark: Shell) -> None:
     """A directory without transcripts is a failure that says so."""
     (turnmark.home / "empty").mkdir()

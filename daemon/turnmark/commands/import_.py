@@ -25,7 +25,7 @@ from turnmark.terminal import one_line
 from turnmark_events.errors import NotFound, Refused, TurnmarkError
 from turnmark_session_store.model import MarkOut
 from turnmark_session_store.recordable import text_of
-from turnmark_session_store.transcripts import weclaw
+from turnmark_session_store.transcripts import compressed, weclaw
 from turnmark_session_store.transcripts.claude_code import ClaudeCodeReader
 from turnmark_session_store.transcripts.codex import CodexReader
 from turnmark_session_store.transcripts.openprogram import OpenProgramReader
@@ -45,13 +45,15 @@ Marks = Mapping[str, Mapping[str, MarkOut]]
 class Tally(msgspec.Struct, kw_only=True):
     """What an import came to. `unread` counts records, `failed` names files or sessions.
 
-    `flush` is what the flush afterwards answered, `waiting` what memory owes where there was none.
+    `compressed` counts files that are not read because they are. `flush` is what the flush
+    afterwards answered, `waiting` what memory owes where there was none.
     """
 
     sessions: int = 0
     turns: int = 0
     new: int = 0
     unread: int = 0
+    compressed: int = 0
     failed: list[dict[str, str]] = []
     flush: dict[str, Any] | None = None
     waiting: dict[str, Any] | None = None
@@ -190,15 +192,20 @@ class _Import:
         before = sum(map(len, found.values()))
         own: dict[str, set[Path]] = {}
         for file in _files_below(path):
+            if compressed.is_compressed(file):
+                self.tally.compressed += compressed.is_unread(file)
+                continue
             with self._failing_as(str(file)), contextlib.suppress(Refused):
                 self._recognise(file, None, own)
         for owner, files in own.items():
             if agent in {None, owner}:
                 found.setdefault(owner, set()).update(files)
-        if sum(map(len, found.values())) == before:
+        if sum(map(len, found.values())) == before and not self.tally.compressed:
             raise NotFound("holds no transcript that turnmark knows and that was not named before")
 
     def _recognise(self, file: Path, agent: str | None, found: dict[str, set[Path]]) -> None:
+        if compressed.is_compressed(file) and file.is_file():
+            raise Refused(f"is compressed, and not read: {compressed.ADVICE}")
         for one in find_transcripts([file], readers=self._readers, agent=agent).found:
             found.setdefault(one.agent, set()).update(one.paths)
 
@@ -296,6 +303,9 @@ def _report(invocation: Invocation, tally: Tally) -> None:
     unread = f"; {count(tally.unread, 'record')} could not be read" if tally.unread else ""
     failed = f"; {len(tally.failed):,} failed" if tally.failed else ""
     invocation.print(f"{count(tally.sessions, 'session')}: {sizes}{unread}{failed}.")
+    if tally.compressed:
+        files = count(tally.compressed, "compressed rollout")
+        invocation.print(f"{files} not read: {compressed.ADVICE}.")
     if tally.flush is not None:
         print_written(invocation, tally.flush)
     elif tally.waiting is not None and tally.waiting["turns"]:

@@ -16,6 +16,7 @@ _TRANSCRIPTS = "transcripts"
 _EMBEDDER = "embedder"
 _MOMENTS = frozenset({"last_success", "next_night"})
 _FAILURE = "last_failure"
+_DECOMPRESS = "zstd -d FILE.jsonl.zst, and it is read from beside it"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -65,12 +66,14 @@ def _followed(one: Fields) -> str:
         return "off"
     if one["state"] == "elsewhere":
         return plain(one["note"])
-    if one["state"] == "waiting":
+    if one["state"] == "waiting" and not one.get("compressed"):
         return f"waiting for {one['path']}, which is not there"
+    compressed = one.get("compressed", 0)
     files = f"{count(one['files'], 'file')} in {one['path']}"
     notes = [
         f"{count(one['held'], 'turn')} not whole yet" if one["held"] else "",
         f"{count(one['unread'], 'line')} could not be read" if one["unread"] else "",
+        f"{count(compressed, 'compressed rollout')} not read: {_DECOMPRESS}" if compressed else "",
         one["last_error"] or "",
     ]
     if one["state"] == "scanning":

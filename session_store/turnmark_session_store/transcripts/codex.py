@@ -23,7 +23,7 @@ Choices that the files leave open:
 - Threads in which the program talks to itself (reviews, compaction, its own memory, titles) and
   exchanges that were taken over from another agent's sessions are passed over: that agent's own
   reader reads them.
-- Compressed rollouts (`.jsonl.zst`) are not read.
+- Compressed rollouts (`.jsonl.zst`) are not read; `compressed.py` finds them, to say so.
 """
 
 from __future__ import annotations
