@@ -1088,6 +1088,7 @@ def test_imports_exports_as_they_are(turnmark: Shell, daemon: Daemon) -> None:
         "turns": 6,
         "new": 0,
         "unread": 0,
+        "compressed": 0,
         "failed": [],
         "flush": FLUSHED,
         "waiting": None,
