@@ -135,7 +135,8 @@ def lost(reason: str) -> ConnectionLost:
     """Returns the error for a call that the daemon did not answer."""
     return ConnectionLost(
         f"the connection ended before the daemon answered ({reason}); whether it was done is not "
-        "known: repeat it, a write with the same key"
+        "known: see that the daemon runs and what is there (`turnmark status`), then repeat it; a "
+        "write with the same key is done once"
     )
 
 

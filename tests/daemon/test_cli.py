@@ -230,7 +230,7 @@ def test_lists_its_commands(alone: Shell) -> None:
         (["recall", "x", "--mode", "fast"], "argument --mode: invalid choice: 'fast'"),
         (["append", "s", "two", "words"], "turnmark append has no place for 'words'; quote"),
         (["append", "s", "x", "--root", "--after", "y"], "--root and --after say different places"),
-        (["recall", "x", "-k", "many"], "argument -k: 'many' is no number from 1 on"),
+        (["recall", "x", "-k", "many"], "argument -k: 'many' is no number from 1 to 1,000"),
         (["append", "s", "x", "--role", "god"], "argument --role: invalid choice: 'god'"),
         (["status", "--state"], "argument --state: expected one argument"),
         (
@@ -686,6 +686,36 @@ def test_asks_on_a_terminal_before_old_turns_are_written(
     assert (ran.out == "Nothing was written.\n") is not writes
     assert len(daemon.params_of("memory.flush")) == 1 + writes
     assert "[y/N]" not in turnmark.typing("", "flush", "--backlog", "--yes").err
+
+
+def test_does_nothing_with_what_is_empty(turnmark: Shell, daemon: Daemon) -> None:
+    """A shell's variable that is unset is no turn and no question."""
+    for words in (("append", "s", " "), ("recall", ""), ("recall", "", "　")):
+        ran = turnmark(*words)
+        assert (ran.code, "is empty; nothing was done" in ran.err) == (2, True)
+    assert daemon.asked == []
+
+
+def test_says_which_numbers_there_are(turnmark: Shell) -> None:
+    """Before the daemon is asked, in words."""
+    assert "'1001' is no number from 1 to 1,000" in turnmark("recall", "x", "-k", "1001").err
+    assert "'二' is no number; `turnmark log` lists" in turnmark("undo", "二").err
+
+
+def test_answers_from_no_other_memory_than_was_named(turnmark: Shell, daemon: Daemon) -> None:
+    """Named by the option or by the variable; a link to it is as good."""
+    link = turnmark.home / "记忆"
+    link.symlink_to(turnmark.home)
+    daemon.answers["status"] = {"workspace_path": str(turnmark.home)}
+    daemon.answers["memory.topics"] = {"topics": []}
+    assert turnmark("topics", "--workspace", link).code == 0
+    for ran in (
+        turnmark("topics", "--workspace", "/elsewhere"),
+        turnmark("topics", environ={"TURNMARK_WORKSPACE": "/elsewhere"}),
+    ):
+        assert ran.code == 1
+        assert f"keeps the memory at {turnmark.home}, not the one at /elsewhere" in ran.err
+    assert len(daemon.params_of("memory.topics")) == 1
 
 
 def test_asks_for_a_writer_beside_a_time(turnmark: Shell, daemon: Daemon) -> None:

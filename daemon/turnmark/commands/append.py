@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import Any
 
-from turnmark.commands.invocation import Invocation, WrongUse, text_of, time_of
+from turnmark.commands.invocation import Invocation, WrongUse, text_of, time_of, words_of
 
 # A client's idempotency key: long enough that no two appends ever share one.
 _KEY_BYTES = 16
@@ -60,7 +60,7 @@ def _turn(invocation: Invocation) -> dict[str, Any]:
         # The newline that ends a last line is the shell's, not the speaker's.
         text = invocation.read_stdin().removesuffix("\n").removesuffix("\r")
     else:
-        text = text_of(options.text, "TEXT")
+        text = words_of(options.text, "TEXT")
     turn: dict[str, Any] = {"role": options.role, "text": text}
     if options.id is not None:
         turn["id"] = text_of(options.id, "ID")

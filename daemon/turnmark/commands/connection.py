@@ -9,6 +9,7 @@ from typing import Any
 
 from turnmark import places
 from turnmark.client_sync import SyncClient, connect_sync
+from turnmark_events.errors import Refused
 
 
 def connect(options: argparse.Namespace, environ: Mapping[str, str]) -> SyncClient:
@@ -16,9 +17,28 @@ def connect(options: argparse.Namespace, environ: Mapping[str, str]) -> SyncClie
 
     Raises:
         DaemonNotRunning: if none answers.
+        Refused: if a workspace was named, and the daemon's is another one.
     """
     socket, state = place_of(options, environ)
-    return connect_sync(socket, state=state, client="turnmark-cli")
+    client = connect_sync(socket, state=state, client="turnmark-cli")
+    if named := options.workspace or environ.get("TURNMARK_WORKSPACE"):
+        try:
+            _check_workspace(client, Path(named))
+        except BaseException:
+            client.close()
+            raise
+    return client
+
+
+def _check_workspace(client: SyncClient, named: Path) -> None:
+    """Makes sure that what is found, and written, is in the memory that was named."""
+    served = Path(client.call("status")["workspace_path"])
+    if named.expanduser().resolve() != served.resolve():
+        raise Refused(
+            f"the daemon that answers keeps the memory at {served}, not the one at {named}: name "
+            "that one's daemon by --state or --socket, or leave the workspace out",
+            workspace=str(served),
+        )
 
 
 def place_of(

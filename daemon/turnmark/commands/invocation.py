@@ -154,6 +154,21 @@ class Invocation:
                 self._client.close()
 
 
+_MOST_ROWS = 1_000
+"""The interface's bound of a list."""
+
+
+def number_of_rows(word: str) -> int:
+    """Returns how many rows an option asks for, for argparse's `type`.
+
+    Raises:
+        argparse.ArgumentTypeError: if it is no number that a list may have.
+    """
+    if not word.isdecimal() or not 1 <= int(word) <= _MOST_ROWS:
+        raise argparse.ArgumentTypeError(f"{word!r} is no number from 1 to {_MOST_ROWS:,}")
+    return int(word)
+
+
 def at_least_one(word: str) -> int:
     """Returns the number that an option was given, for argparse's `type`.
 
@@ -181,6 +196,17 @@ def time_of(word: str) -> str:
         message = f"{word!r} is no time; write 2026-08-09 or 2026-08-09T14:02:00Z"
         raise argparse.ArgumentTypeError(message) from None
     return word.strip()
+
+
+def words_of(argument: str, what: str) -> str:
+    """Returns an argument that is sent as text and must say something.
+
+    Raises:
+        WrongUse: if it is blank, as where a shell's variable is unset, or not UTF-8.
+    """
+    if not argument.strip():
+        raise WrongUse(f"{what} is empty; nothing was done")
+    return text_of(argument, what)
 
 
 def text_of(argument: str, what: str) -> str:

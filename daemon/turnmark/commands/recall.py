@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from turnmark.commands.invocation import Invocation, WrongUse, at_least_one, text_of, time_of
+from turnmark.commands.invocation import (
+    Invocation,
+    WrongUse,
+    at_least_one,
+    number_of_rows,
+    time_of,
+    words_of,
+)
 from turnmark.commands.wording import Fields, local_time, source, speaker
 from turnmark.terminal import printable
 
@@ -18,7 +25,7 @@ _NARROWING = ("kinds", "topic", "speaker", "since", "until", "project")
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument("query", metavar="QUERY", nargs="+", help="what to look for")
-    parser.add_argument("-k", type=at_least_one, metavar="N", help="at most this many hits (8)")
+    parser.add_argument("-k", type=number_of_rows, metavar="N", help="at most this many hits (8)")
     parser.add_argument("--session", metavar="SESSION", help="rank for a reader in this session")
     parser.add_argument("--tip", metavar="ID", help="and on the branch that ends here")
     parser.add_argument("--kinds", metavar="KINDS", help="block, turn or block,turn")
@@ -62,7 +69,7 @@ def _nothing(options: argparse.Namespace) -> str:
 
 def _params(options: argparse.Namespace) -> dict[str, Any]:
     return {
-        "query": text_of(" ".join(options.query), "QUERY"),
+        "query": words_of(" ".join(options.query), "QUERY"),
         "k": options.k,
         "session": options.session,
         "tip": options.tip,

@@ -11,13 +11,22 @@ from turnmark.commands.wording import count
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument(
-        "revision", type=int, metavar="REVISION", help="its number, as in turnmark log"
+        "revision", type=_revision, metavar="REVISION", help="its number, as in turnmark log"
     )
     parser.add_argument(
         "--force",
         action="store_true",
         help="leave blocks that later revisions changed or rest on, take back the rest",
     )
+
+
+def _revision(word: str) -> int:
+    """Returns the number that was given, for argparse's `type`."""
+    try:
+        return int(word)
+    except ValueError:
+        message = f"{word!r} is no number; `turnmark log` lists the revisions"
+        raise argparse.ArgumentTypeError(message) from None
 
 
 def run(invocation: Invocation) -> int:
