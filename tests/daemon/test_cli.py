@@ -718,6 +718,21 @@ def test_answers_from_no_other_memory_than_was_named(turnmark: Shell, daemon: Da
     assert len(daemon.params_of("memory.topics")) == 1
 
 
+def test_says_once_that_no_such_writer_wrote_anything(turnmark: Shell, daemon: Daemon) -> None:
+    """A slip in the writer's name is not taken for a memory without owed turns."""
+    daemon.answers["memory.flush"] = NOTHING
+    ran = turnmark("flush", "--rewrite", "gpt")
+    said = "Nothing to write.\nNo turn here was settled by a writer called gpt.\n"
+    assert (ran.code, ran.out, ran.err) == (0, said, "")
+
+
+def test_takes_no_configuration_that_is_not_there(turnmark: Shell, daemon: Daemon) -> None:
+    """It may have named another daemon."""
+    ran = turnmark("topics", "--config", "/没有.toml")
+    assert (ran.code, daemon.asked) == (2, [])
+    assert "/没有.toml: there is no such configuration file" in ran.err
+
+
 def test_asks_for_a_writer_beside_a_time(turnmark: Shell, daemon: Daemon) -> None:
     """`--since` alone bounds nothing, and that is said before the daemon is asked."""
     ran = turnmark("flush", "--since", "2026-01-01")

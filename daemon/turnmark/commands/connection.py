@@ -9,6 +9,7 @@ from typing import Any
 
 from turnmark import places
 from turnmark.client_sync import SyncClient, connect_sync
+from turnmark.commands.invocation import WrongUse
 from turnmark_events.errors import Refused
 
 
@@ -44,7 +45,13 @@ def _check_workspace(client: SyncClient, named: Path) -> None:
 def place_of(
     options: argparse.Namespace, environ: Mapping[str, str]
 ) -> tuple[str | None, str | None]:
-    """Returns the socket and the state directory that options and configuration name, if any."""
+    """Returns the socket and the state directory that options and configuration name, if any.
+
+    Raises:
+        WrongUse: if a configuration was named that is not there: it may name another daemon.
+    """
+    if options.config is not None and not Path(options.config).expanduser().is_file():
+        raise WrongUse(f"{options.config}: there is no such configuration file")
     configured = _configured_places(places.config_path(options.config, environ=environ))
     socket, state = options.socket, options.state
     if socket is None and not environ.get("TURNMARK_SOCKET"):

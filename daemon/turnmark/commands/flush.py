@@ -51,8 +51,10 @@ def _agreed(invocation: Invocation, params: dict[str, Any]) -> bool:
     if options.dry_run or invocation.as_json or not _COSTLY.intersection(params):
         return True
     plan = invocation.call("memory.flush", **params, dry_run=True)
+    if not plan["turns"]:
+        return True  # the flush says so
     invocation.note(written(plan, "About to write"))
-    if options.yes or not plan["turns"] or not invocation.stdin.isatty():
+    if options.yes or not invocation.stdin.isatty():
         return True
     if invocation.is_agreed("Write them now?"):
         return True
@@ -78,6 +80,8 @@ def _print(invocation: Invocation, answer: Fields) -> None:
         invocation.print(written(answer, "Would write" if options.dry_run else "Planned"))
     else:
         print_written(invocation, answer)
+    if options.rewrite is not None and not answer["turns"] and not answer["left"]:
+        invocation.print(f"No turn here was settled by a writer called {options.rewrite}.")
 
 
 def print_written(invocation: Invocation, answer: Fields) -> None:
