@@ -105,7 +105,7 @@ class SessionFiles:
         self.warnings = tuple(warnings)
         self._meta = meta
         head = string_at(meta, "head_id") or string_at(meta, "last_node_id")
-        self.graph = SessionGraph(nodes, None if head is None else replace_surrogates(head))
+        self.graph = SessionGraph(nodes, head)
 
     def without(self, keys: Collection[str]) -> SessionFiles:
         """Returns the session as if it did not hold these nodes."""
@@ -215,4 +215,4 @@ def _is_node(path: Path, head: bytes) -> bool:
 
 
 def _warning(path: Path, reason: str) -> ReadWarning:
-    return ReadWarning(file=str(path), line=0, reason=reason)
+    return ReadWarning(file=replace_surrogates(str(path)), line=0, reason=reason)

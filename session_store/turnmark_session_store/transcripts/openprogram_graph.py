@@ -8,6 +8,7 @@ Nodes that nobody said are passed through.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 from turnmark_session_store.transcripts.openprogram_nodes import Node
 from turnmark_session_store.transcripts.openprogram_words import (
@@ -17,6 +18,13 @@ from turnmark_session_store.transcripts.openprogram_words import (
     is_unfinished,
 )
 from turnmark_session_store.transcripts.ordering import cut_cycles, in_order
+
+
+class _Behind(NamedTuple):
+    """The turn before a node; `is_lost` says that the way there ends at nothing, or in a circle."""
+
+    turn: str | None
+    is_lost: bool
 
 
 class SessionGraph:
@@ -31,9 +39,11 @@ class SessionGraph:
 
     def __init__(self, nodes: Mapping[str, Node], head: str | None) -> None:
         self.nodes = dict(sorted(nodes.items(), key=lambda item: item[1].place))
+        self._passed: dict[str, _Behind] = {}
+        self._above: dict[str, str | None] = {}
         said = [key for key, node in self.nodes.items() if self._is_said(node)]
         parents = self._with_what_they_rest_on(said)
-        self.lost = {key for key in parents if parents[key] is None and self._names_missing(key)}
+        self.lost = {key for key in parents if self._behind(key).is_lost}
         order = [key for key in self.nodes if key in parents]
         in_place = {key: parents[key] for key in order}
         self.lost.update(cut_cycles(in_place, order))
@@ -57,14 +67,17 @@ class SessionGraph:
 
     def turn_above(self, key: str | None) -> str | None:
         """Returns the turn that `key` is, or that it was called from; None if it leads nowhere."""
-        seen: set[str] = set()
-        while key is not None and key not in self.parents:
-            if key in seen or key not in self.nodes:
+        passed: list[str] = []
+        while key is not None and key not in self.parents and key not in self._above:
+            if key not in self.nodes:
                 return None
-            seen.add(key)
+            self._above[key] = None  # as long as the way may lead back here
+            passed.append(key)
             node = self.nodes[key]
             key = node.caller or node.predecessor
-        return key
+        found = self._above.get(key, key) if key is not None else None
+        self._above.update(dict.fromkeys(passed, found))
+        return found
 
     def _is_said(self, node: Node) -> bool:
         """Tells whether a node is part of the conversation for its own sake."""
@@ -86,29 +99,31 @@ class SessionGraph:
             key = waiting.pop()
             if key in parents:
                 continue
-            before = self._before(key)
+            before = self._behind(key).turn
             parents[key] = before
             if before is not None:
                 waiting.append(before)
         return parents
 
-    def _before(self, key: str) -> str | None:
-        """Returns the turn before a node, past all that nobody said."""
-        seen = {key}
-        before = self.nodes[key].predecessor
-        while before is not None and before in self.nodes and before not in seen:
-            seen.add(before)
-            if not is_machinery(self.nodes[before]):
-                return before
-            before = self.nodes[before].predecessor
-        return None
-
-    def _names_missing(self, key: str) -> bool:
-        before, seen = self.nodes[key].predecessor, {key}
-        while before is not None and before in self.nodes and before not in seen:
-            seen.add(before)
-            before = self.nodes[before].predecessor
-        return before is not None
+    def _behind(self, key: str) -> _Behind:
+        """Returns what a node hangs from, past all that nobody said; each way is gone once."""
+        passed: list[str] = []
+        at = self.nodes[key].predecessor
+        while at is not None and at not in self._passed:
+            node = self.nodes.get(at)
+            if node is None or not is_machinery(node):
+                break
+            self._passed[at] = _Behind(turn=None, is_lost=True)  # a circle leads nowhere
+            passed.append(at)
+            at = node.predecessor
+        if at is None:
+            found = _Behind(turn=None, is_lost=False)
+        elif at in self._passed:
+            found = self._passed[at]
+        else:
+            found = _Behind(turn=at if at in self.nodes else None, is_lost=at not in self.nodes)
+        self._passed.update(dict.fromkeys(passed, found))
+        return _Behind(turn=None, is_lost=True) if found.turn == key else found
 
     def _live(self) -> set[str]:
         """Returns the turns that stand, and those that something that stands hangs from."""
@@ -132,13 +147,14 @@ class SessionGraph:
         while at is not None and at not in live:
             at = self.parents[at]
         if at is None and self.tips:
-            at = max(self.tips, key=lambda key: (not self._is_spawned(key), self.nodes[key].place))
+            spawned = self._spawned()
+            at = max(self.tips, key=lambda key: (key not in spawned, self.nodes[key].place))
         return at
 
-    def _is_spawned(self, key: str) -> bool:
-        at: str | None = key
-        while at is not None:
-            if self.nodes[at].is_spawn_root:
-                return True
-            at = self.parents[at]
-        return False
+    def _spawned(self) -> set[str]:
+        """Returns the turns of sub-agents' branches."""
+        found: set[str] = set()
+        for key, parent in self.parents.items():
+            if parent in found or self.nodes[key].is_spawn_root:
+                found.add(key)
+        return found

@@ -6,13 +6,15 @@ has a repository beside its nodes, with thousands of files that tell nothing.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final
 
 import msgspec
+
+from turnmark_session_store.recordable import replace_surrogates
+from turnmark_session_store.transcripts.openprogram_nodes import parse_object
 
 HISTORY: Final = "history"
 META: Final = "meta.json"
@@ -41,15 +43,19 @@ def homes_of(root: Path) -> Homes:
     sessions = root / SESSIONS
     homes: dict[Path, None] = {}
     missing: list[tuple[str, str]] = []
-    if sessions.is_dir():
-        homes.update((home, None) for home in sorted(sessions.iterdir()) if _is_home(home))
+    for home in sorted(sessions.iterdir()) if sessions.is_dir() else ():
+        if _is_home(home):
+            homes[home] = None
     for name, place in _locations(sessions / LOCATIONS, missing).items():
-        inside = (place, place.joinpath(*_IN_PROJECT, name), place / name)
-        home = next((one for one in inside if one.name == name and _is_home(one)), None)
-        if home is None:
-            missing.append((name, f"its directory is not at {place} any more"))
+        home = _home_at(place, name)
+        if isinstance(home, str):
+            missing.append((name, home))
         else:
             homes[home] = None
+    unnamed = [home for home in homes if replace_surrogates(home.name) != home.name]
+    for home in unnamed:
+        del homes[home]
+        missing.append((replace_surrogates(home.name), "its name is not UTF-8; rename it"))
     return Homes(found=tuple(homes), missing=tuple(missing))
 
 
@@ -59,14 +65,14 @@ def files_of_home(home: Path) -> list[Path]:
 
 
 def entries_of(home: Path) -> Iterator[os.DirEntry[str]]:
-    """Yields the entries of the same files, in no order."""
+    """Yields the entries of the same files, in no order; no link and nothing else of the name."""
     try:
         with os.scandir(home / HISTORY) as nodes:
-            yield from (node for node in nodes if node.name.endswith(_NODE))
+            yield from (one for one in nodes if one.name.endswith(_NODE) and _is_file(one))
     except FileNotFoundError:
         pass  # a session of which nothing was said yet
     with os.scandir(home) as beside:
-        yield from (entry for entry in beside if entry.name == META)
+        yield from (one for one in beside if one.name == META and _is_file(one))
 
 
 def project_of(home: Path) -> str | None:
@@ -75,7 +81,23 @@ def project_of(home: Path) -> str | None:
     if home.parent.parts[-2:] != _IN_PROJECT:
         return None
     is_state = any((directory / name).exists() for name in _OF_THE_STATE)
-    return None if is_state else str(directory.parent)
+    return None if is_state else replace_surrogates(str(directory.parent))
+
+
+def _home_at(place: Path, name: str) -> Path | str:
+    """Returns the directory of the session `name` that is said to be at a place, or why not."""
+    inside = (place, place.joinpath(*_IN_PROJECT, name), place / name)
+    try:
+        home = next((one for one in inside if one.name == name and _is_home(one)), None)
+    except OSError as error:
+        return f"its directory {place} can't be read ({error.strerror})"
+    if home is None or not place.is_absolute():
+        return f"its directory is not at {place} any more"
+    return home
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    return entry.is_file(follow_symlinks=False)
 
 
 def _is_home(path: Path) -> bool:
@@ -84,11 +106,12 @@ def _is_home(path: Path) -> bool:
 
 def _locations(path: Path, missing: list[tuple[str, str]]) -> dict[str, Path]:
     try:
-        parsed = json.loads(path.read_bytes())
+        named = parse_object(path.read_bytes())
     except FileNotFoundError:
         return {}
-    except (ValueError, RecursionError):
-        missing.append((path.name, "is not JSON; sessions inside projects were not found"))
+    except IsADirectoryError:
+        named = None
+    if named is None:
+        missing.append((path.name, "is no JSON object; sessions inside projects were not found"))
         return {}
-    named = cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else {}
     return {name: Path(place) for name, place in named.items() if isinstance(place, str)}

@@ -20,6 +20,7 @@ import msgspec
 from turnmark_events.errors import Unavailable
 from turnmark_session_store.recordable import replace_surrogates
 from turnmark_session_store.transcripts.fields import count_at, mapping_at, normal_time, string_at
+from turnmark_session_store.transcripts.json_lines import parse_line
 
 NodeRole = Literal["user", "llm", "code"]
 
@@ -34,7 +35,7 @@ _ROLES: dict[str, NodeRole] = {
 }
 _ROOT = "ROOT"
 _NUMBER = re.compile(r"(\d+)-")
-_LARGEST_SEQ = 2**63
+_LARGEST = 2**63
 # As long as an id may be in the store.
 _ID_LIMIT_BYTES = 512
 # An answer of a tool may be a whole file; what was said is never cut.
@@ -98,7 +99,7 @@ def parse_node(content: bytes, file: str) -> Node | str:
     if record is None:
         return "is no JSON object"
     key, role = string_at(record, "id"), string_at(record, "role")
-    if key is None or not _can_be_id(key := replace_surrogates(key)):
+    if key is None or not _can_be_id(key):
         return "names no id"
     if role not in _ROLES:
         return "is of no known role"
@@ -106,7 +107,7 @@ def parse_node(content: bytes, file: str) -> Node | str:
     known = _ROLES[role]
     return Node(
         id=key,
-        file=file,
+        file=replace_surrogates(file),
         place=_place(record, file),
         role=known,
         is_system=known == "llm" and "system" in (role, metadata.get("role")),
@@ -120,12 +121,9 @@ def parse_node(content: bytes, file: str) -> Node | str:
 
 
 def parse_object(content: bytes) -> Mapping[str, Any] | None:
-    """Returns the JSON object that `content` is, None if it is none; bad bytes spoil no more."""
-    try:
-        parsed = json.loads(content.strip(b"\0 \r\n\t").decode(errors="replace"))
-    except (ValueError, RecursionError):
-        return None
-    return cast("Mapping[str, Any]", parsed) if isinstance(parsed, dict) else None
+    """Returns the JSON object that `content` is, None if it is none; bad text spoils no more."""
+    parsed = parse_line(content)
+    return parsed if isinstance(parsed, dict) else None
 
 
 def _can_be_id(key: str) -> bool:
@@ -139,15 +137,15 @@ def _place(record: Mapping[str, Any], file: str) -> tuple[float, float, str]:
         named = _NUMBER.match(file)
         number = int(named[1]) if named else None
     made = record.get("created_at")
-    at = made if isinstance(made, int | float) and math.isfinite(made) else 0
+    at = made if isinstance(made, int | float) and abs(made) < _LARGEST else 0
     # A number of a thousand digits is none that a node can have.
-    place = float(number) if number is not None and number < _LARGEST_SEQ else math.inf
+    place = float(number) if number is not None and number < _LARGEST else math.inf
     return (place, float(at), file)
 
 
 def _edge(record: Mapping[str, Any], metadata: Mapping[str, Any], key: str) -> str | None:
     named = string_at(record, key) or string_at(metadata, key)
-    return None if named in (None, _ROOT) else replace_surrogates(str(named))
+    return None if named == _ROOT else named
 
 
 def _time(made: Any) -> str | None:
@@ -165,13 +163,20 @@ def _text(record: Mapping[str, Any], role: NodeRole) -> str:
     if said is None and role == "user":
         said = record.get("input")
     if role == "code":
-        told = (
-            said if isinstance(said, str) or said is None else json.dumps(said, ensure_ascii=False)
-        )
-        return replace_surrogates(told or "")[:_TOOL_TEXT_CHARACTERS]
+        return _written(said)[:_TOOL_TEXT_CHARACTERS]
     if isinstance(said, list):
         said = _joined(cast("Sequence[Any]", said))
-    return replace_surrogates(said) if isinstance(said, str) else ""
+    return said if isinstance(said, str) else ""
+
+
+def _written(answer: Any) -> str:
+    """Returns a tool's answer as text; empty where there is none, or none that can be written."""
+    if answer is None or isinstance(answer, str):
+        return answer or ""
+    try:
+        return json.dumps(answer, ensure_ascii=False)
+    except RecursionError:
+        return ""
 
 
 def _joined(parts: Sequence[Any]) -> str:

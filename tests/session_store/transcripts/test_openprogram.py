@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
+import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from session_store.stage import Stage
@@ -21,7 +25,14 @@ from session_store.transcripts.tailing import dag_of, import_files
 from turnmark_events.errors import Unavailable
 from turnmark_session_store.transcripts.claude_code import ClaudeCodeReader
 from turnmark_session_store.transcripts.codex import CodexReader
-from turnmark_session_store.transcripts.openprogram import OpenProgramReader
+from turnmark_session_store.transcripts.openprogram import (
+    OpenProgramReader,
+    SessionFiles,
+    sessions_of,
+)
+from turnmark_session_store.transcripts.openprogram_graph import SessionGraph
+from turnmark_session_store.transcripts.openprogram_homes import files_of_home, homes_of
+from turnmark_session_store.transcripts.openprogram_nodes import Node, parse_node
 from turnmark_session_store.transcripts.recognise import find_transcripts
 
 
@@ -323,3 +334,136 @@ async def test_an_import_is_the_same_however_often_and_after_marks_and_growth(
         after = await dag_of(stage)
         assert after["tips"] == [("sess-a", "u3")]
         assert before["turns"].items() <= after["turns"].items()
+
+
+# Whatever stands in a file
+
+ODD_VALUES: tuple[Any, ...] = (
+    *(None, True, 0, -1, 1.5, 1e308, math.inf, math.nan, 10**400, -(10**400)),
+    *("", "ROOT", "u1", "a2", "t3", "\ud800", "a\0b", "x" * 2_000, "running", "\u2028", "中文"),
+    *("0001-01-01T00:00:00", "9999-12-31T23:59:59+00:00", [], {}, [1, {"type": "text", "text": 5}]),
+    {"\ud800": ["\udfff"]},
+)
+FIELDS = (
+    *("id", "created_at", "seq", "role", "name", "input", "output", "caller", "predecessor"),
+    *("reads", "metadata"),
+)
+METADATA = (
+    *("display", "source", "status", "rewound", "speaker_id", "speaker_display", "function"),
+    *("spawn_branch_root", "spawned_from_session", "peer_id", "role", "authority_tier"),
+)
+
+
+@pytest.mark.parametrize("key", ["u1", "a2", "t3", "s4"])
+def test_no_value_in_a_field_spoils_more_than_its_node(key: str, state: OpenProgramState) -> None:
+    """What is read can be sent, and the session's other words are there."""
+    chat = state.session("sess-a")
+    chat.user("u1", "first")
+    chat.llm("a2", "second")
+    chat.code("t3", {"found": 1}, "a2")
+    chat.user("s4", "third", None, caller="t3", source="agent_spawn")
+    own = json.dumps(chat.nodes[key])
+    files = {name: json.dumps(node) for name, node in chat.nodes.items() if name != key}
+    for field, value in itertools.product((*FIELDS, *METADATA), ODD_VALUES):
+        odd: dict[str, Any] = json.loads(own)
+        (odd["metadata"] if field in METADATA else odd)[field] = value
+        found = [
+            parse_node(text.encode(), f"0001-u-{name}.json")
+            for name, text in (files | {key: json.dumps(odd)}).items()
+        ]
+        nodes = {one.id: one for one in found if not isinstance(one, str)}
+        for session in sessions_of([SessionFiles("sess-a", nodes, {"head_id": "a2"})]):
+            assert len({one.turn.id for one in session.turns}) == len(session.turns)
+            assert msgspec.json.encode(session)
+            assert {*session.tips, session.head} <= {one.turn.id for one in session.turns} | {None}
+
+
+@pytest.mark.parametrize("content", [b'{"title": "\\ud800"}', b"[1]", b"\xff", b"[" * 9_000])
+def test_no_meta_file_keeps_the_words_away(content: bytes, state: OpenProgramState) -> None:
+    """A title that can't be one, or no object at all."""
+    chat = state.session("sess-a")
+    chat.user("u1", "你好")
+    (chat.home / "meta.json").write_bytes(content)
+    read = read_state(state)["sess-a"]
+    assert [one.turn.text for one in read.turns] == ["你好"]
+    assert msgspec.json.encode(read)
+
+
+def test_only_files_are_nodes(state: OpenProgramState, tmp_path: Path) -> None:
+    """A directory or a link of such a name is passed over, and keeps no other node away."""
+    chat = state.session("sess-a")
+    chat.user("u1", "one")
+    (chat.home / "history" / "0002-u-u2.json").mkdir()
+    (tmp_path / "elsewhere.json").write_text(json.dumps({**chat.nodes["u1"], "id": "u3"}))
+    (chat.home / "history" / "0003-u-u3.json").symlink_to(tmp_path / "elsewhere.json")
+    assert edges(read(*files_of_home(chat.home))[0]) == {"u1": None}
+
+
+def test_places_that_can_not_be_are_named(state: OpenProgramState) -> None:
+    """A name that is not UTF-8, and places of sessions that no path can have."""
+    chat = state.session("sess-a")
+    chat.home.rename(Path(os.fsdecode(bytes(chat.home.parent) + b"/\xff")))
+    said = {"a": "x" * 5_000, "b": "relative", "c": "/with\0nul", "\ud800": "/nowhere", "d": 5}
+    (state.root / "sessions" / "locations.json").write_text(json.dumps(said))
+    found = homes_of(state.root)
+    assert found.found == ()
+    assert sorted(name for name, _ in found.missing) == ["a", "b", "c", "\ufffd", "\ufffd"]
+    assert msgspec.json.encode(found.missing)
+
+
+@pytest.mark.parametrize("listed", ["[]", "{", "directory"])
+def test_a_list_of_places_that_is_none_is_named(listed: str, state: OpenProgramState) -> None:
+    """The sessions that lie in their usual place are found all the same."""
+    chat = state.session("sess-a")
+    path = state.root / "sessions" / "locations.json"
+    path.mkdir() if listed == "directory" else path.write_text(listed)
+    found = homes_of(state.root)
+    assert (found.found, [name for name, _ in found.missing]) == ((chat.home,), [path.name])
+
+
+def graph(*rows: tuple[str, str, str | None, str]) -> SessionGraph:
+    """The graph of nodes given by id, role, predecessor and caller; a role may be machinery."""
+    nodes: dict[str, Node] = {}
+    for number, (key, role, before, caller) in enumerate(rows):
+        record = {"id": key, "seq": number, "role": role, "predecessor": before, "caller": caller}
+        if role == "context":
+            record |= {"role": "llm", "name": "context/system_prompt"}
+        if role == "spawn":
+            record |= {"role": "user", "metadata": {"source": "agent_spawn"}}
+        node = parse_node(json.dumps({**record, "output": key}).encode(), "")
+        assert isinstance(node, Node)
+        nodes[key] = node
+    return SessionGraph(nodes, None)
+
+
+def test_a_long_way_is_gone_once() -> None:
+    """Each of many turns may hang from the end of the same long chain that nobody said."""
+    many = range(2_000)
+    shown = [(f"c{n}", "context", f"c{n - 1}" if n else "u", "") for n in many]
+    calls = [(f"t{n}", "code", None, f"t{n - 1}" if n else "u") for n in many]
+    said = [(f"s{n}", "user", "c1999", "") for n in many]
+    spawned = [(f"p{n}", "spawn", None, "t1999") for n in many]
+    found = graph(("u", "user", None, ""), *shown, *calls, *said, *spawned)
+    assert {found.parents[f"s{n}"] for n in many} == {"u"}
+    assert {found.callers[f"p{n}"] for n in many} == {"u"}
+    assert found.head == "s1999"
+    combed = graph(*((f"n{n}", "user", f"n{n // 2 * 2 - 2}" if n > 1 else None, "") for n in many))
+    assert (len(combed.tips), combed.head) == (1_001, "n1999")
+
+
+@pytest.mark.parametrize(
+    ("rows", "lost"),
+    [
+        ([("c", "context", "d", ""), ("d", "context", "c", ""), ("u", "user", "d", "")], {"u"}),
+        (
+            [("c", "context", "gone", ""), ("u", "user", "c", ""), ("v", "user", "c", "")],
+            {"u", "v"},
+        ),
+        ([("c", "context", "u", ""), ("u", "user", "c", "")], {"u"}),
+        ([("c", "context", "ROOT", ""), ("u", "user", "c", "")], set()),
+    ],
+)
+def test_what_hangs_from_nowhere_is_lost(rows: list[Any], lost: set[str]) -> None:
+    """Behind what nobody said as well; what hangs from the beginning is not."""
+    found = graph(*rows)
+    assert (found.lost, set(found.parents.values())) == (lost, {None})
