@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from session_store.transcripts.openprogram_state import (
@@ -20,6 +22,7 @@ from turnmark.openprogram.plan import Plan, read_plan
 from turnmark.openprogram.topic_files import topic_of
 from turnmark_events.errors import NotFound, Refused
 from turnmark_memory.requests import AdoptedBlock
+from turnmark_memory.words import clean_title
 
 
 @pytest.fixture
@@ -423,3 +426,72 @@ def test_only_a_state_directory_is_one(tmp_path: Path) -> None:
         read_plan(tmp_path)
     (tmp_path / "memory").mkdir()
     assert read_plan(tmp_path).sessions == ()
+
+
+# Whatever stands in topics
+
+
+def test_a_copied_paragraph_keeps_its_words_under_a_name_of_its_own(
+    state: OpenProgramState,
+) -> None:
+    """Two paragraphs with one id: the words of both come; the same words come once."""
+    state.topic(
+        "a", "One thing. ^0000000a\n\nThe same. ^0000000b\n\n猫叫小黑。 ^0000000b ^0000000b\n"
+    )
+    state.topic("b", "Another thing. ^0000000a\n\nThe same. ^0000000c ^0000000a ^0000000b\n")
+    plan = read_plan(state.root)
+    found = blocks(plan)
+    assert set(found) == {"One thing.", "Another thing.", "The same.", "猫叫小黑。"}
+    assert found["One thing."].id == "b-0000000a"
+    assert len({block.id for block in plan.blocks}) == 4
+    assert [block.aliases for block in plan.blocks] == [(), (), (), ()]
+    assert sorted(problem.name for problem in plan.problems) == ["a.md", "b.md"]
+    assert [block.id for block in read_plan(state.root).blocks] == [one.id for one in plan.blocks]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"# \xff\n\nWords \xff \xe4 \xed\xa0\x80. ^0000000a\n",
+        "# \u200b\n\n## \u202e\n\n### # \n\nWords. ^0000000a\n".encode(),
+        b"# T\n\n## [^a]: x ^0000000b\n\nWords. ^0000000a\n",
+        b"Words[^" + b"[^" * 3_000 + b" ^0000000a\n",
+        b"Words.[^a] ^0000000a\n\n[^a]: Time: " + b" " * 30_000 + b"x\n",
+        b"Words.[^a] ^0000000a\n\n[^a]:" + b" `" * 30_000 + b"; Sources\n",
+        b"Words" + b" ^0000000b" * 30_000 + b" ^0000000a\n",
+        b"Words " + b"[a](" * 30_000 + b" ^0000000a\n",
+        b"Words. ^0000000a\n\n" * 3_000,
+    ],
+)
+def test_no_text_of_a_topic_keeps_its_words_away(state: OpenProgramState, text: bytes) -> None:
+    """What is read can be sent and is taken, whatever bytes and signs stand there, at once."""
+    state.topic("odd", "").write_bytes(text)
+    found = read_plan(state.root).blocks
+    assert any(block.text.startswith("Words") for block in found)
+    for block in found:
+        assert msgspec.json.encode(block)
+        for title in (block.title, block.heading):
+            assert title is None or clean_title(title)
+
+
+def test_a_name_that_is_not_utf8_is_named_as_it_can_be(state: OpenProgramState) -> None:
+    """A topic's words come; the names of what can't be taken can be printed."""
+    topic = state.topic("x", "Words.[^e] ^0000000a\n\n[^e]: Time: undated; Sources: [a](b.md#c)\n")
+    topic.rename(os.fsdecode(bytes(topic.parent) + b"/\xff.md"))
+    evidence = state.archive("t", b"")
+    evidence.rename(os.fsdecode(bytes(evidence.parent) + b"/\xfe.md"))
+    plan = read_plan(state.root)
+    assert [block.text for block in plan.blocks] == ["Words."]
+    assert msgspec.json.encode(plan.problems)
+
+
+@pytest.mark.parametrize("said", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+def test_the_first_and_the_last_day_are_days(state: OpenProgramState, said: str) -> None:
+    """A footnote's time is compared with the days around its source's."""
+    chat = state.session("sess-a")
+    chat.user("u1", "long ago")
+    chat.nodes["u1"]["created_at"] = said
+    chat.write("u1")
+    note = definition("e", chat.link("u1"), time="2026-08")
+    state.topic("owner", f"Words.[^e] ^0000000a\n\n{note}\n")
+    assert [block.text for block in read_plan(state.root).blocks] == ["Words. (2026-08)"]

@@ -178,14 +178,15 @@ def _meta(written: str) -> dict[str, Any] | None:
     try:
         packed = base64.urlsafe_b64decode(written + "=" * (-len(written) % 4))
         parsed = json.loads(packed)
+        is_whole = base64.urlsafe_b64encode(packed).rstrip(b"=").decode() == written
+        is_one_form = packed in (_written(parsed, ascii_only=True), _written(parsed))
     except (binascii.Error, ValueError, RecursionError):
         return None
-    if not isinstance(parsed, dict):
+    if not isinstance(parsed, dict) or not (is_whole and is_one_form):
         return None
-    said = cast("dict[str, Any]", parsed)
-    forms = (
-        json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=ascii_only).encode()
-        for ascii_only in (True, False)
-    )
-    is_whole = base64.urlsafe_b64encode(packed).rstrip(b"=").decode() == written
-    return said if is_whole and packed in forms else None
+    return cast("dict[str, Any]", parsed)
+
+
+def _written(said: Any, *, ascii_only: bool = False) -> bytes:
+    text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=ascii_only)
+    return text.encode("utf-8", "replace")

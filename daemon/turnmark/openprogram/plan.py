@@ -19,8 +19,10 @@ from turnmark.openprogram.problem import Problem
 from turnmark.openprogram.safe_marks import Evidence, is_speech, safe_marks
 from turnmark.openprogram.state import State, find_state
 from turnmark.openprogram.topic_files import TopicBlock, block_name, read_topics, words_of
+from turnmark_memory.labels import block_id_of
 from turnmark_memory.requests import AdoptedBlock, SettledTurns
 from turnmark_session_store.model import CallerRef, Speaker, TurnIn
+from turnmark_session_store.recordable import replace_surrogates
 from turnmark_session_store.transcripts.openprogram import (
     AGENT,
     OpenProgramReader,
@@ -87,7 +89,7 @@ class _Reading:
         self._files = {one.name: one for one in files}
         self._sessions = list(sessions_of(files))
         self._frames = dict(self._read_frames())
-        self._blocks = list(self._read_blocks())
+        self._blocks = list(self._told_apart(self._read_blocks()))
         self._refs = self._refs_of_turns()
 
     def plan(self) -> Plan:
@@ -119,8 +121,27 @@ class _Reading:
             else:
                 yield from found
 
+    def _told_apart(self, blocks: Iterator[TopicBlock]) -> Iterator[TopicBlock]:
+        """Yields blocks each under a name of its own: paragraphs are copied with their ids."""
+        found: dict[str, TopicBlock] = {}
+        for block in blocks:
+            first = found.get(block.id)
+            if first is None:
+                found[block.id] = block
+            elif first.claims != block.claims:
+                own = block_id_of(AGENT, block.id, block.file, *(one.words for one in block.claims))
+                if own not in found:
+                    reason = f"{block.id} names a paragraph of {first.file}, too; it is now {own}"
+                    self.problems.append(Problem(name=block.file, reason=reason))
+                    found[own] = msgspec.structs.replace(block, id=own)
+        taken = set(found)
+        for block in found.values():
+            aliases = tuple(name for name in dict.fromkeys(block.aliases) if name not in taken)
+            taken.update(aliases)
+            yield msgspec.structs.replace(block, aliases=aliases)
+
     def _note(self, path: Path, reason: str) -> None:
-        name = path.relative_to(self._state.root).as_posix()
+        name = replace_surrogates(path.relative_to(self._state.root).as_posix())
         self.problems.append(Problem(name=name, reason=reason))
 
     def _refs_of_turns(self) -> dict[str, CallerRef]:

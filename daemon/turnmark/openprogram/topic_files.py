@@ -8,6 +8,7 @@ person's, so that nothing that stands in a topic is lost.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,21 +22,21 @@ from turnmark.openprogram.archive import anchor_of
 from turnmark_events.errors import Refused
 from turnmark_memory.labels import block_id_of, is_block_id
 from turnmark_memory.topic import Block, Definition, Heading, Raw, Segment
-from turnmark_memory.topic_format import heading_path, parse
+from turnmark_memory.topic_format import heading_path, parse_text
 from turnmark_memory.topic_path import CORE, ROOTS, topic_path
-from turnmark_memory.words import is_wide, join_lines
+from turnmark_memory.words import clean_title, is_wide, join_lines
+from turnmark_session_store.recordable import replace_surrogates
 
-_IDS = re.compile(r"(?:(?:^|\s)\^([A-Za-z0-9-]+))\s*$")
-_CITED = re.compile(r"(?:\s*\[\^[^\]\s]+\])+")
-_LABEL = re.compile(r"\[\^([^\]\s]+)\]")
+_ID = re.compile(r"\^([A-Za-z0-9-]+)")
+# No label is longer: what only begins like one must not be looked through again and again.
+_LABEL = re.compile(r"\[\^([^\[\]\s]{1,200})\]")
+_CITED = re.compile(rf"{_LABEL.pattern}(?:\s*{_LABEL.pattern})*")
 _ORIGIN: Final = "openprogram"
 _LEGACY: Final = "mem_"
-_DEFINITION = re.compile(
-    r"\s*\[\^([^\]\s]+)\]:\s*(?:Time:)?\s*`?([^`;·]*?)`?\s*[;·]\s*Sources:\s*(.*)", re.DOTALL
-)
+_DEFINITION = re.compile(r"\[\^([^\]\s]+)\]:([^;·]*)[;·]\s*Sources:(.*)", re.DOTALL)
 _TIME = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?")
 _DAY_CHARACTERS: Final = 10
-_LINK = re.compile(r"(?<!!)\[([^\]\n]*)\]\(<?([^()\s<>]*)>?\)")
+_LINK = re.compile(r"(?<!!)\[([^\[\]\n]{0,500})\]\(<?([^()\s<>]{0,2000})>?\)")
 _ANCHOR = re.compile(r"#(source-[0-9a-f]{16})$")
 _BLOCK_LINK = re.compile(r"([^#]*)#\^([A-Za-z0-9-]+)$")
 _PREFIX = re.compile(r"\s*(?:[-+*]\s+|\d{1,9}[.)]\s+|>\s?)")
@@ -105,7 +106,8 @@ def read_topics(
         except OSError as error:
             yield path, f"can't be read ({error.strerror})"
             continue
-        yield path, tuple(_blocks(content, path.relative_to(topics), workspace))
+        text = content.decode("utf-8", "replace")
+        yield path, tuple(_blocks(text, path.relative_to(topics), workspace))
 
 
 def block_name(foreign: str, workspace: str) -> str:
@@ -150,13 +152,17 @@ def _linked(found: re.Match[str], place_of: Callable[[str], tuple[str, str] | No
 
 def _is_on(day: date, time: str) -> bool:
     """Tells whether a day is at a time of day precision or coarser, in whatever zone."""
-    days = (day + timedelta(days=off) for off in (-1, 0, 1))
-    return any(one.isoformat().startswith(time) for one in days)
+    for off in (-1, 0, 1):
+        with contextlib.suppress(OverflowError):  # on the first and the last day that there are
+            if (day + timedelta(days=off)).isoformat().startswith(time):
+                return True
+    return False
 
 
-def _blocks(content: bytes, path: Path, workspace: str) -> Iterator[TopicBlock]:
-    document = parse(content)
+def _blocks(text: str, path: Path, workspace: str) -> Iterator[TopicBlock]:
+    document = parse_text(text)
     topic, notes = topic_of(path), dict(_notes(document.segments))
+    title = _title(document.title or "")
     above: list[Heading] = []
     taken: dict[str, int] = {}
     for part in document.segments:
@@ -178,17 +184,25 @@ def _blocks(content: bytes, path: Path, workspace: str) -> Iterator[TopicBlock]:
             id=block_name(foreign[0], workspace) if foreign else block_id_of(_ORIGIN, *own),
             aliases=tuple(block_name(name, workspace) for name in foreign[1:]),
             topic=topic,
-            title=document.title,
+            title=title,
             heading=_heading(above),
             claims=claims,
-            file=path.as_posix(),
+            file=replace_surrogates(path.as_posix()),
         )
 
 
 def _heading(above: Sequence[Heading]) -> str | None:
     """Returns the titles below the first level in one line, None where there are none."""
-    titles = [heading.title.strip() for heading in above if heading.level > 1]
-    return " / ".join(title for title in titles if title) or None
+    titles = (_title(heading.title) for heading in above if heading.level > 1)
+    return " / ".join(title for title in titles if title is not None) or None
+
+
+def _title(words: str) -> str | None:
+    """Returns a title as it can stand here; None where nothing of it can be seen."""
+    try:
+        return clean_title(words)
+    except Refused:
+        return None
 
 
 def _words(part: Segment) -> str:
@@ -205,11 +219,12 @@ def _words(part: Segment) -> str:
 
 def _without_ids(words: str) -> tuple[str, list[str]]:
     """Returns the words without the ids at their end, and those: identity first, then aliases."""
+    parts = re.split(r"(\s+)", words.rstrip())
     names: list[str] = []
-    while found := _IDS.search(words):
+    while parts and (found := _ID.fullmatch(parts[-1])):
         names.append(found[1])
-        words = words[: found.start()]
-    return words.rstrip(), names
+        del parts[-2:]
+    return "".join(parts).rstrip(), names
 
 
 def _labels(words: str) -> list[str]:
@@ -221,7 +236,7 @@ def _claims(words: str, notes: Mapping[str, _Note]) -> Iterator[Claim]:
     for group in _CITED.finditer(words):
         cited = [notes[label] for label in _labels(group[0]) if label in notes]
         yield Claim(
-            words=words[at : group.start()],
+            words=words[at : group.start()].rstrip(),
             anchors=tuple(dict.fromkeys(anchor for note in cited for anchor in note.anchors)),
             times=tuple(dict.fromkeys(note.time for note in cited if note.time)),
         )
@@ -234,7 +249,7 @@ def _notes(segments: Iterable[Segment]) -> Iterator[tuple[str, _Note]]:
     for part in segments:
         found = _DEFINITION.fullmatch(part.raw.strip()) if isinstance(part, Definition) else None
         if found is not None:
-            time = found[2].strip()
+            time = found[2].strip().removeprefix("Time:").strip().strip("`")
             anchors = tuple(dict.fromkeys(_anchors(found[3])))
             yield found[1], _Note(anchors=anchors, time=time if _TIME.fullmatch(time) else None)
 
