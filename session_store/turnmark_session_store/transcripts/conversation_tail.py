@@ -2,8 +2,9 @@
 
 A change of what holds them, a database or its log, say, makes the reader say which conversations
 there are; only those whose fingerprint is not the one in the store are read, and what is final of
-them is placed. A row that vanishes takes nothing back. Looking and reading take at most a quarter
-of the time, however fast the agent writes.
+them is placed. A row that vanishes takes nothing back. However fast the agent writes, and in how
+many conversations of a source, looking and reading take at most half of the time; a quarter where
+each takes no more than a tenth of a second. Older conversations are read without a rest.
 
 A conversation is not kept in memory: only what the store is known to hold of it, for a minute.
 """
@@ -20,7 +21,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import anyio.to_thread
-import structlog
 
 from turnmark_events.errors import TurnmarkError
 from turnmark_session_store.store import SessionStore
@@ -48,8 +48,6 @@ from turnmark_session_store.transcripts.tail_loop import (
     always_on,
     nothing_more,
 )
-
-log = structlog.get_logger(__name__)
 
 # What is known of a conversation's turns is dropped after so long without a change.
 _KEEP_SECONDS = 60.0
@@ -84,6 +82,11 @@ class _Source:
         self.looks_from = 0.0
         self.retry_at = math.inf
 
+    @property
+    def due(self) -> float:
+        """When to look, infinite where nothing asks for it."""
+        return max(0.0 if self.wants_look else self.retry_at, self.looks_from)
+
 
 class _Talk:
     """One conversation that was read lately. Times are in seconds since 1970."""
@@ -97,7 +100,13 @@ class _Talk:
 
 
 class ConversationTail(Tail):
-    """Follows conversations of one agent that are changed where they are, whatever holds them."""
+    """Follows conversations of one agent that are changed where they are, whatever holds them.
+
+    Of some sources a change is told before it can be seen: `seen_after_seconds` is how much later
+    they are looked at once more, None for those that are as they are told.
+    """
+
+    seen_after_seconds: float | None = None
 
     def __init__(
         self,
@@ -161,17 +170,15 @@ class ConversationTail(Tail):
             await self._look(source)
         elif (key := self._next()) is not None:
             await self._follow(key)
+        elif self._backlog:
+            await self._follow(self._take(next(iter(self._backlog))), is_backlog=True)
         else:
             self._forget_quiet()
             return False
         return True
 
     def _moments(self) -> list[float]:
-        moments = [
-            one.looks_from if one.wants_look else one.retry_at
-            for one in self._sources.values()
-            if one.wants_look or one.retry_at < math.inf
-        ]
+        moments = [one.due for one in self._sources.values() if one.due < math.inf]
         moments += [self._talks[key].rests_until for key in self._changed if key in self._talks]
         for talk in self._talks.values():
             if talk.due is not None:
@@ -207,7 +214,7 @@ class ConversationTail(Tail):
         if scan:
             for path in self._sources.keys() - found:
                 self._forget_source(path)
-            log.info("databases_scanned", agent=self.agent, databases=len(found))
+            self._tell_of_scan("databases_scanned", databases=len(found))
         for path in found:
             source = self._sources.setdefault(path, _Source(path))
             source.wants_look = True
@@ -237,13 +244,11 @@ class ConversationTail(Tail):
 
     def _next_source(self) -> _Source | None:
         now = time.time()
-        for one in self._sources.values():
-            if one.retry_at <= now or (one.wants_look and one.looks_from <= now):
-                return one
-        return None
+        return next((one for one in self._sources.values() if one.due <= now), None)
 
     async def _look(self, source: _Source) -> None:
         """Finds the conversations of a database that are not in the store as they are."""
+        was_told = source.wants_look
         source.wants_look, source.retry_at = False, math.inf
         began = time.monotonic()
         try:
@@ -257,6 +262,8 @@ class ConversationTail(Tail):
         else:
             self._errors.pop(str(source.path), None)
             await self._compare(source, found)
+            if was_told and self.seen_after_seconds is not None:
+                source.retry_at = time.time() + self.seen_after_seconds
         source.looks_from = time.time() + self._rest_after(time.monotonic() - began)
 
     async def _compare(
@@ -277,7 +284,7 @@ class ConversationTail(Tail):
         source.is_backlog = False
 
     def _next(self) -> _Key | None:
-        """Returns what changed, else what is due, else the next of the backlog."""
+        """Returns what changed, else what is due."""
         now = time.time()
         for key in self._changed:
             if key not in self._talks or self._talks[key].rests_until <= now:
@@ -285,8 +292,7 @@ class ConversationTail(Tail):
         for key, talk in self._talks.items():
             if talk.due is not None and max(talk.due, talk.rests_until) <= now:
                 return self._take(key)
-        oldest = next(iter(self._backlog), None)
-        return None if oldest is None else self._take(oldest)
+        return None
 
     def _take(self, key: _Key) -> _Key:
         self._changed.pop(key, None)
@@ -305,7 +311,7 @@ class ConversationTail(Tail):
 
     # One conversation.
 
-    async def _follow(self, key: _Key) -> None:
+    async def _follow(self, key: _Key, *, is_backlog: bool = False) -> None:
         """Brings a conversation up to its rows; a failure is told and tried again, never fatal."""
         source = self._sources.get(key.path)
         conversation = source.found.get(key.name) if source is not None else None
@@ -322,8 +328,15 @@ class ConversationTail(Tail):
             talk.due = self._failed(key.label, error)
         else:
             self._errors.pop(key.label, None)
+        spent = time.monotonic() - began
+        rest = self._rest_after(spent)
         talk.touched_at = now = time.time()
-        talk.rests_until = now + self._rest_after(time.monotonic() - began)
+        talk.rests_until = now + rest
+        if not is_backlog:
+            # The rests of all that one look leads to add up, before the next look.
+            source.looks_from = max(source.looks_from + spent, now) + rest
+        if len(self._talks) > _KEEP_CONVERSATIONS:
+            self._forget_quiet()
 
     async def _bring(self, source: _Source, one: Conversation, talk: _Talk) -> None:
         """Places what is final, and saves the fingerprint with the last of it."""

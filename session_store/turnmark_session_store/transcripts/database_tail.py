@@ -28,7 +28,14 @@ from turnmark_session_store.transcripts.tail_loop import (
 
 
 class DatabaseTail(ConversationTail):
-    """Follows the databases of one agent below one directory; run it in a task of its own."""
+    """Follows the databases of one agent below one directory; run it in a task of its own.
+
+    A commit is told when the log is written and can be seen when the disk has it, of which nothing
+    is told: the last one of an evening would wait until the morning.
+    """
+
+    # A disk that takes longer to sync is one that is looked at again with its next change.
+    seen_after_seconds = 2.0
 
     def __init__(
         self,

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import anyio
 import anyio.to_thread
-import structlog
 
 from turnmark_events.errors import TurnmarkError
 from turnmark_session_store.store import SessionStore
@@ -41,8 +40,6 @@ from turnmark_session_store.transcripts.tail_loop import (
     always_on,
     nothing_more,
 )
-
-log = structlog.get_logger(__name__)
 
 # A session that was quiet for so long leaves memory; its files are read again if it goes on.
 _KEEP_SECONDS = 60.0
@@ -167,11 +164,8 @@ class TranscriptTail(Tail):
             checkpoint = known.get(file.path)
             if checkpoint is None or not checkpoint.done or checkpoint.reached.stamp != file.stamp:
                 self._backlog[file.session] = None
-        log.info(
-            "transcripts_scanned",
-            agent=self.agent,
-            files=len(found),
-            sessions_to_read=len(self._backlog),
+        self._tell_of_scan(
+            "transcripts_scanned", files=len(found), sessions_to_read=len(self._backlog)
         )
 
     def _note(self, file: FoundFile) -> None:

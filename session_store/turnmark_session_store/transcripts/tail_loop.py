@@ -34,9 +34,8 @@ RETRY_SECONDS = 30.0
 # Resolving costs time by the length of a session: at most a quarter of the time is spent on it.
 REST_PER_WORK = 3.0
 # But a line is to be a turn in a second: a rest that is no longer than an event takes to be told
-# delays nothing. Where resolving takes longer than that, at most half of the time is spent on it.
+# delays nothing. Where resolving takes longer than that, half of the time is spent on it.
 _UNNOTICED_REST_SECONDS = 0.3
-_LONGEST_REST_SECONDS = 2.0
 
 State = Literal["waiting", "scanning", "following"]
 Placed = Callable[[Transaction, str, int], None]
@@ -163,15 +162,24 @@ class Tail(ABC):
             self._timer.set_changed()
 
     def _rest_after(self, spent_seconds: float) -> float:
-        longest = min(max(spent_seconds, _UNNOTICED_REST_SECONDS), _LONGEST_REST_SECONDS)
+        longest = max(spent_seconds, _UNNOTICED_REST_SECONDS)
         return min(self._rest_per_work * spent_seconds, longest)
 
+    def _tell_of_scan(self, event: str, **counts: int) -> None:
+        """Logs what a look at everything found; an agent that is not installed is no news."""
+        tell = log.info if any(counts.values()) else log.debug
+        tell(event, agent=self.agent, **counts)
+
     def _failed(self, what: str, error: Exception) -> float:
-        """Notes why something can't be followed; returns when to try it again."""
+        """Notes why something can't be followed; returns when to try it again.
+
+        It is logged when it fails first, or for another reason, and not at each try.
+        """
         reason = error.message if isinstance(error, TurnmarkError) else _sentence(error)
-        self._errors.pop(what, None)
+        known = self._errors.pop(what, None)
         self._errors[what] = reason
-        log.warning("transcript_not_followed", session=what, reason=reason)
+        if reason != known:
+            log.warning("transcript_not_followed", session=what, reason=reason)
         return time.time() + RETRY_SECONDS
 
     @property
