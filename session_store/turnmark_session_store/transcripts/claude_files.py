@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from turnmark_session_store.transcripts.claude_rows import Row, Words, read_row
 from turnmark_session_store.transcripts.json_lines import read_json_lines
-from turnmark_session_store.transcripts.reader import ReadWarning
+from turnmark_session_store.transcripts.reader import ReadWarning, is_within
 
 _AGENT_PREFIX = "agent-"
 _SUBAGENTS = "subagents"
@@ -42,10 +42,7 @@ class TranscriptFile:
 
     def is_within(self, directories: Sequence[Path]) -> bool:
         """Returns whether the session began in one of these directories."""
-        project = self.project
-        return project is not None and any(
-            PurePath(project).is_relative_to(directory) for directory in directories
-        )
+        return is_within(self.project, directories)
 
 
 def read_file(path: Path) -> TranscriptFile:

@@ -38,11 +38,10 @@ from turnmark_session_store.transcripts.codex_files import Rollout, read_rollout
 from turnmark_session_store.transcripts.codex_sessions import AGENT, SessionWriter
 from turnmark_session_store.transcripts.codex_set import (
     RolloutSet,
-    is_within,
     keep_one_of_each,
     origins_of,
 )
-from turnmark_session_store.transcripts.reader import ReadSession
+from turnmark_session_store.transcripts.reader import ReadSession, is_within
 
 # Records with a payload are of these types in no other agent's files.
 _OWN_TYPES = ("session_meta", "turn_context", "response_item", "event_msg")

@@ -8,10 +8,9 @@ copy their origin's lines instead, and so did older sub-agents.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from turnmark_session_store.model import CallerRef
@@ -256,11 +255,6 @@ def keep_one_of_each(chains: Iterable[Chain]) -> list[Chain]:
         if not any(chain.entries == longer.entries[: len(chain.entries)] for longer in same):
             same.append(chain)
     return [chain for same in kept.values() for chain in same]
-
-
-def is_within(project: str | None, directories: Sequence[Path]) -> bool:
-    """Returns whether a project is one of these directories or below one."""
-    return project is not None and any(map(PurePath(project).is_relative_to, directories))
 
 
 def _threads_of(chains: Iterable[Chain]) -> dict[str, Thread]:

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import msgspec
 
 from turnmark_session_store.transcripts.database_file import Database, read_database
 from turnmark_session_store.transcripts.live import Standing
-from turnmark_session_store.transcripts.reader import ReadSession
+from turnmark_session_store.transcripts.reader import ReadSession, is_within
 
 
 class Conversation(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +34,10 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: bytes
     sessions: dict[str, str | None]
     touched_at: float = 0.0
+
+    def sessions_within(self, directories: Sequence[Path]) -> set[str]:
+        """Returns the sessions that began in one of these directories."""
+        return {name for name, place in self.sessions.items() if is_within(place, directories)}
 
 
 class SourceReader(Protocol):
@@ -108,13 +112,9 @@ def finished_sessions(
     def read(db: Database) -> list[ReadSession]:
         found: list[ReadSession] = []
         for one in reader.conversations(db):
-            own = {name for name, place in one.sessions.items() if _is_in(place, skip_directories)}
+            own = one.sessions_within(skip_directories)
             if own < one.sessions.keys():
                 found += reader.read(db, one, without=own, now=math.inf).sessions
         return found
 
     yield from read_database(path, read, is_long=True)
-
-
-def _is_in(project: str | None, directories: Sequence[Path]) -> bool:
-    return project is not None and any(map(PurePath(project).is_relative_to, directories))

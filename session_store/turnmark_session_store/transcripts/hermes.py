@@ -26,14 +26,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from turnmark_events.errors import Unavailable
 from turnmark_session_store.transcripts.database_file import (
     MAGIC,
+    Database,
     begins_as_database,
     read_database,
 )
 from turnmark_session_store.transcripts.database_live import finished_sessions
 from turnmark_session_store.transcripts.hermes_files import is_hermes_file, read_hermes_files
-from turnmark_session_store.transcripts.hermes_live import HermesLiveReader
+from turnmark_session_store.transcripts.hermes_live import DATABASE, HermesLiveReader
 from turnmark_session_store.transcripts.hermes_records import is_hermes
 from turnmark_session_store.transcripts.hermes_sessions import AGENT
 from turnmark_session_store.transcripts.reader import ReadSession
@@ -55,11 +57,17 @@ class HermesReader:
         """Returns whether a file is a database with Hermes' tables, or an older version's file.
 
         Raises:
-            Unavailable: if it is a database that can't be read.
+            Unavailable: if it has the name of Hermes' database and can't be read; one of any other
+                name is then another program's.
         """
-        if head.startswith(MAGIC):
+        if not head.startswith(MAGIC):
+            return is_hermes_file(path, head)
+        try:
             return read_database(path, is_hermes)
-        return is_hermes_file(path, head)
+        except Unavailable:
+            if path.name == DATABASE:
+                raise
+            return False
 
     def read(self, paths: Sequence[Path]) -> Iterator[ReadSession]:
         """Yields the sessions of databases, then those that are in files alone.
@@ -75,7 +83,15 @@ class HermesReader:
                 if session.session not in seen:
                     yield session
                     seen.add(session.session)
+            if files and own:  # an older version's file doesn't say where its session began
+                seen |= read_database(path, self._left_out)
         yield from read_hermes_files(files, without=seen)
+
+    def _left_out(self, db: Database) -> set[str]:
+        """Returns the sessions of a database that are none of a person's."""
+        conversations = HermesLiveReader().conversations(db)
+        within = (one.sessions_within(self._skip_directories) for one in conversations)
+        return set[str]().union(*within)
 
 
 def _sorted_out(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:

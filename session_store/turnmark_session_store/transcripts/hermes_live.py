@@ -10,7 +10,7 @@ import hashlib
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from turnmark_session_store.transcripts.database_file import Database
 from turnmark_session_store.transcripts.database_live import Conversation
@@ -26,7 +26,7 @@ from turnmark_session_store.transcripts.hermes_records import (
 from turnmark_session_store.transcripts.hermes_sessions import AGENT, sessions_of
 from turnmark_session_store.transcripts.live import Patience, Standing
 
-_DATABASE = "state.db"
+DATABASE: Final = "state.db"
 _PROFILES = "profiles"
 _SUFFIX = ".db"
 
@@ -54,7 +54,7 @@ class HermesLiveReader:
         if root.is_file():
             return [root]
         profiles = root / _PROFILES
-        found = [root / _DATABASE, *profiles.glob(f"*/{_DATABASE}")]
+        found = [root / DATABASE, *profiles.glob(f"*/{DATABASE}")]
         return [path for path in found if path.is_file()]
 
     def conversations(self, db: Database) -> Sequence[Conversation]:

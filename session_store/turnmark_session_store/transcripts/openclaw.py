@@ -38,7 +38,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from turnmark_events.errors import Unavailable
-from turnmark_session_store.transcripts.codex_set import is_within
 from turnmark_session_store.transcripts.database_file import MAGIC, read_database
 from turnmark_session_store.transcripts.database_live import finished_sessions
 from turnmark_session_store.transcripts.json_lines import parse_line
@@ -54,7 +53,7 @@ from turnmark_session_store.transcripts.openclaw_files import (
 from turnmark_session_store.transcripts.openclaw_sessions import AGENT, SessionWriter
 from turnmark_session_store.transcripts.openclaw_set import Transcript
 from turnmark_session_store.transcripts.openclaw_tables import is_own
-from turnmark_session_store.transcripts.reader import ReadSession
+from turnmark_session_store.transcripts.reader import ReadSession, is_within
 
 # What the program writes into its transcripts and pi, whose grammar it is, does not.
 _OWN_MARKS = (b'"__openclaw"', b'"openclaw:', b'"customType":"model-snapshot"')

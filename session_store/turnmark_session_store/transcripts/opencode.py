@@ -36,7 +36,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from turnmark_events.errors import Unavailable
-from turnmark_session_store.transcripts.codex_set import is_within
 from turnmark_session_store.transcripts.database_file import (
     MAGIC,
     Database,
@@ -66,7 +65,7 @@ from turnmark_session_store.transcripts.opencode_tables import (
     read_session,
     session_rows,
 )
-from turnmark_session_store.transcripts.reader import ReadSession
+from turnmark_session_store.transcripts.reader import ReadSession, is_within
 
 _LOG_ENDINGS = ("-wal", "-shm", "-journal")
 

@@ -25,11 +25,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from turnmark_session_store.transcripts.codex_set import is_within
 from turnmark_session_store.transcripts.pi_files import Transcript, read_transcript
 from turnmark_session_store.transcripts.pi_sessions import AGENT, SessionWriter
 from turnmark_session_store.transcripts.pi_set import TranscriptSet
-from turnmark_session_store.transcripts.reader import ReadSession
+from turnmark_session_store.transcripts.reader import ReadSession, is_within
 
 # The program and what is built on it write a header first, or one line about the session.
 _LINES_LOOKED_AT = 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Protocol
 
 import msgspec
@@ -66,6 +66,11 @@ class ReadSession(msgspec.Struct, frozen=True, kw_only=True):
     head: str | None = None
     taken_back: tuple[str, ...] = ()
     warnings: tuple[ReadWarning, ...] = ()
+
+
+def is_within(project: str | None, directories: Sequence[PurePath]) -> bool:
+    """Returns whether a project is one of these directories or below one."""
+    return project is not None and any(map(PurePath(project).is_relative_to, directories))
 
 
 class Reader(Protocol):

@@ -565,6 +565,8 @@ def test_a_damaged_database_is_told_of(tmp_path: Path) -> None:
         HERMES.recognises(bad, bad.read_bytes()[:HEAD_BYTES])
     with pytest.raises(Unavailable, match=r"state\.db"):
         read(bad)
+    other = bad.rename(tmp_path / "another-program.sqlite")
+    assert not HERMES.recognises(other, other.read_bytes()[:HEAD_BYTES])
 
 
 def test_own_sessions_are_left_out(hermes: HermesStore) -> None:
@@ -574,6 +576,11 @@ def test_own_sessions_are_left_out(hermes: HermesStore) -> None:
     hermes.exchange(S, "one")
     reader = HermesReader(skip_directories=[Path("/state")])
     assert [session.session for session in reader.read([hermes.path])] == [S]
+    copies = [hermes.path.parent / f"{name}.jsonl" for name in (B, S, "old")]
+    for path in copies:  # an older version's file of the same session doesn't say where it began
+        path.write_text(f"{json.dumps(META)}\n{line('user', 'write this up')}")
+    found = [session.session for session in reader.read([hermes.path, *copies])]
+    assert found == [S, "old"]
 
 
 # Older versions' files.
