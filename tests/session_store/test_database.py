@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import apsw
 import pytest
 
+from session_store.stage import Stage, user
+from session_store.transcripts.tailing import dag_of
 from turnmark_events.errors import Unavailable
 from turnmark_session_store.database import open_reader, open_writer
 from turnmark_session_store.schema import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
+
+OLD = Path(__file__).resolve().parents[1] / "data" / "turnmark" / "schema-2.db.gz"
 
 
 @pytest.fixture
@@ -165,6 +171,48 @@ def test_migrates_forward_step_by_step(path: Path) -> None:
         assert connection.execute("SELECT x, y FROM one").fetchall() == [(1, 2)]
         assert connection.pragma("user_version") == 2
         connection.close()
+
+
+def schema_of(path: Path) -> set[tuple[str, str, str]]:
+    """Returns all that a database defines."""
+    with closing(apsw.Connection(str(path))) as connection:
+        return set(connection.execute("SELECT type, name, sql FROM sqlite_schema WHERE sql <> ''"))
+
+
+@pytest.fixture
+def old(path: Path) -> Path:
+    """A database that the last version with schema 2 wrote, its file packed."""
+    path.write_bytes(gzip.decompress(OLD.read_bytes()))
+    path.chmod(0o600)
+    with closing(apsw.Connection(str(path))) as connection:
+        assert connection.pragma("user_version") == 2
+    return path
+
+
+@pytest.mark.anyio
+async def test_a_store_that_an_older_version_wrote_goes_on(old: Path) -> None:
+    """With forks, marks and what was taken back: all of it is there, and it grows."""
+    async with Stage(old) as stage:
+        dag = await dag_of(stage)
+        assert {key: (row[0], row[3].decode()) for key, row in dag["turns"].items()} == {
+            "u1": (None, "I moved to Porto."),
+            "a1": ("u1", "Noted."),
+            "u2": ("a1", "我搬到了波尔图。"),
+            "u3": ("a1", "No, to Lisbon."),
+            "a3": ("u3", "Lisbon it is."),
+            "u5": (None, "Look it up."),
+        }
+        assert await stage.owes() == {"u3", "a3"}
+        await stage.append(user("still here 还在", "u6"))
+        assert await stage.owes() == {"u3", "a3", "u6"}
+    new = old.with_name("new.db")
+    open_writer(new).close()
+    assert schema_of(old) == schema_of(new)
+    checked = apsw.Connection(str(old))
+    assert checked.pragma("integrity_check") == "ok"
+    assert checked.execute("PRAGMA foreign_key_check").fetchall() == []
+    assert checked.pragma("user_version") == SCHEMA_VERSION
+    checked.close()
 
 
 def test_a_step_that_fails_changes_nothing_of_its_own(path: Path) -> None:
