@@ -46,7 +46,7 @@ _FREE_WRITER = "builtin"
 # asked for one waits for its end.
 _CATCH_UP_SECONDS = 60.0
 # Transcripts, databases and their logs; SQLite's shared memory is changed by readers as well.
-_ENDINGS = (".json", ".jsonl", ".db", ".db-wal", ".sqlite", ".sqlite-wal")
+_ENDINGS = (".json", ".jsonl", ".db", ".sqlite", ".sqlite3", "-wal")
 
 WATCHER_STEP_MS: Final = 300
 """The watcher's step where transcripts are followed. A line is to be a turn in under a second: two

@@ -30,6 +30,7 @@ from session_store.transcripts.pi_records import header as pi_header
 from session_store.transcripts.pi_records import lines as pi_lines
 from session_store.transcripts.pi_records import user as pi_user
 from session_store.transcripts.tailing import Dag, append, dag_in, differences
+from turnmark.transcripts import is_of_transcripts
 from turnmark_events.types import TipMoved
 from turnmark_session_store.database import open_reader
 from turnmark_session_store.transcripts.openclaw_tables import NAME
@@ -448,6 +449,15 @@ async def test_a_project_may_be_kept_out_by_a_rule(place: DaemonPlace, projects:
     }
     await wait_for(place, wanted)
     place.stop()
+
+
+@pytest.mark.parametrize("ending", ["db", "sqlite", "sqlite3"])
+def test_a_database_is_told_of_by_any_name_that_one_may_have(ending: str) -> None:
+    """By its log, and by its file; not by the memory that readers of it change."""
+    name = f"profiles/work/mine.{ending}"
+    assert is_of_transcripts(name)
+    assert is_of_transcripts(f"{name}-wal")
+    assert not is_of_transcripts(f"{name}-shm")
 
 
 @pytest.mark.parametrize("setting", ["off", "a path"])

@@ -42,6 +42,8 @@ _WAITS_SECONDS = (0.05, 0.2, 0.5, 1.5)
 _WAL_VERSIONS = b"\2\2"
 _LOG, _JOURNAL, _SHARED = "-wal", "-journal", "-shm"
 _LOGS = (_LOG, _JOURNAL)
+# What programs call their databases.
+_SUFFIXES = (".db", ".sqlite", ".sqlite3")
 # A database holds a conversation in some ten kilobytes: copying it for each costs its size squared.
 _COPIED_BYTES = 8 * 1024 * 1024
 
@@ -70,6 +72,11 @@ class Database:
             rows = self._db.execute("SELECT name FROM pragma_table_info(?)", (table,))
             self._columns[table] = frozenset(str(name) for (name,) in rows)
         return self._columns[table]
+
+    def is_empty(self) -> bool:
+        """Returns whether there is no table in it, as when its program has only just made it."""
+        [[tables]] = self.select(["count(*)"], "FROM sqlite_schema WHERE type = 'table'")
+        return not tables
 
     def table(
         self, name: str, columns: Sequence[str], rest: str = "", parameters: Sequence[Any] = ()
@@ -121,6 +128,19 @@ class Database:
         ]
 
 
+def unknown_tables(db: Database, program: str) -> Unavailable:
+    """Returns what is wrong with a database of a program in which no table is what it was.
+
+    Its reader would find nothing in it, now and for good, and say nothing of that.
+    """
+    message = (
+        f"The database {db.path} has no sessions of {program} where this turnmark looks for them:"
+        f" {program} may be newer. Nothing is lost; update turnmark, or set this agent to off below"
+        " [transcripts] in the configuration."
+    )
+    return Unavailable(message, file=str(db.path))
+
+
 class _WrittenMeanwhileError(Exception):
     """A file was written while it was read as one that nobody writes."""
 
@@ -169,6 +189,11 @@ def database_of(path: Path) -> Path | None:
         if path.name.endswith(suffix):
             return path.with_name(path.name.removesuffix(suffix))
     return None if path.name.endswith(_SHARED) else path
+
+
+def directory_of(root: Path) -> Path:
+    """Returns the directory of databases, which may be given by one in it that isn't there yet."""
+    return root.parent if root.suffix in _SUFFIXES or root.is_file() else root
 
 
 def stamp_of(path: Path) -> FileStamp:

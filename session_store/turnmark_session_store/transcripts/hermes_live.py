@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from turnmark_session_store.transcripts.database_file import Database
+from turnmark_session_store.transcripts.database_file import Database, directory_of, unknown_tables
 from turnmark_session_store.transcripts.database_live import Conversation
 from turnmark_session_store.transcripts.hermes_graph import HermesGraph, origin_of, relation_to
 from turnmark_session_store.transcripts.hermes_records import (
@@ -28,7 +28,6 @@ from turnmark_session_store.transcripts.live import Patience, Standing
 
 DATABASE: Final = "state.db"
 _PROFILES = "profiles"
-_SUFFIX = ".db"
 
 
 class HermesLiveReader:
@@ -41,13 +40,12 @@ class HermesLiveReader:
 
     def places(self, root: Path) -> tuple[Path, ...]:
         """Returns the directory itself, where the first profile's database is, and the others'."""
-        if root.suffix == _SUFFIX:
-            return (root.parent,)
-        return (root, root / _PROFILES)
+        top = directory_of(root)
+        return (top, root / _PROFILES) if top == root else (top,)
 
     def flat_places(self, root: Path) -> tuple[Path, ...]:
         """Returns the directory itself: the program may be installed in it, with all it needs."""
-        return (root.parent if root.suffix == _SUFFIX else root,)
+        return (directory_of(root),)
 
     def databases(self, root: Path) -> Collection[Path]:
         """Returns the database of each profile that is there."""
@@ -58,8 +56,16 @@ class HermesLiveReader:
         return [path for path in found if path.is_file()]
 
     def conversations(self, db: Database) -> Sequence[Conversation]:
-        """Returns sessions by the one that they all lead to."""
-        sessions = sessions_in(db) if is_hermes(db) else {}
+        """Returns sessions by the one that they all lead to.
+
+        Raises:
+            Unavailable: if it has tables, and they are not Hermes'.
+        """
+        if not is_hermes(db):
+            if db.is_empty():
+                return []
+            raise unknown_tables(db, "Hermes")
+        sessions = sessions_in(db)
         tallies = _tallies(db)
         found: dict[str, list[HermesSession]] = {}
         for one in sessions.values():

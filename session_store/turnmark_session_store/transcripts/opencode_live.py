@@ -24,7 +24,11 @@ from typing import Final
 
 import msgspec
 
-from turnmark_session_store.transcripts.database_file import Database
+from turnmark_session_store.transcripts.database_file import (
+    Database,
+    directory_of,
+    unknown_tables,
+)
 from turnmark_session_store.transcripts.database_live import Conversation
 from turnmark_session_store.transcripts.live import Patience, Standing
 from turnmark_session_store.transcripts.opencode_chain import (
@@ -43,28 +47,24 @@ from turnmark_session_store.transcripts.opencode_records import Message
 from turnmark_session_store.transcripts.opencode_sessions import AGENT, SessionWriter
 from turnmark_session_store.transcripts.opencode_set import SessionSet
 from turnmark_session_store.transcripts.opencode_tables import (
+    has_sessions,
     read_session,
     session_rows,
     sessions_of_moments,
 )
 from turnmark_session_store.transcripts.ordering import parents_first
 
-PATTERNS: Final = ("opencode.db", "opencode-*.db")
+_RELEASED: Final = "opencode.db"
+PATTERNS: Final = (_RELEASED, "opencode-*.db")
 """How databases are called: other channels of the program than the released one have their own."""
 
 PATIENCE: Final = Patience(quiet_seconds=0.5)
 """How long to wait for what may still be written."""
 
-_SUFFIXES: Final = (".db", ".sqlite", ".sqlite3")
 # How long something that was undone may be done again.
 _UNDO_SECONDS: Final = 10.0
 # Sessions of which it is known what was behind the last marker.
 _MARKED_SESSIONS: Final = 64
-
-
-def directory_of(root: Path) -> Path:
-    """Returns opencode's directory, which may be given by a database in it."""
-    return root.parent if root.suffix in _SUFFIXES or root.is_file() else root
 
 
 class OpencodeDatabases:
@@ -94,7 +94,13 @@ class OpencodeDatabases:
         return sorted({path for pattern in PATTERNS for path in root.glob(pattern)})
 
     def conversations(self, db: Database) -> Sequence[Conversation]:
-        """Returns the families of sessions."""
+        """Returns the families of sessions.
+
+        Raises:
+            Unavailable: if nothing in it is a table of opencode's that is known.
+        """
+        if db.path.name == _RELEASED and not (has_sessions(db) or db.is_empty()):
+            raise unknown_tables(db, "opencode")
         return families(db, session_rows(db))
 
     def read(

@@ -17,7 +17,7 @@ from turnmark_events.errors import Unavailable
 from turnmark_session_store.store import SessionStore
 from turnmark_session_store.transcripts.conversation_checkpoints import FileIdentity
 from turnmark_session_store.transcripts.conversation_tail import ConversationTail
-from turnmark_session_store.transcripts.database_file import read_database, stamp_of
+from turnmark_session_store.transcripts.database_file import directory_of, read_database, stamp_of
 from turnmark_session_store.transcripts.database_live import Conversation
 from turnmark_session_store.transcripts.fields import mapping_at, string_at
 from turnmark_session_store.transcripts.live import Patience, Standing
@@ -27,7 +27,6 @@ from turnmark_session_store.transcripts.opencode_files import Storage, id_in, re
 from turnmark_session_store.transcripts.opencode_live import (
     PATIENCE,
     PATTERNS,
-    directory_of,
     stand,
 )
 from turnmark_session_store.transcripts.opencode_records import moment_ms

@@ -266,7 +266,7 @@ async def test_one_database_may_be_named_by_itself(stage: Stage, hermes: HermesS
 async def test_what_a_waiting_sub_agent_called_for_waits_with_it(
     stage: Stage, hermes: HermesStore, tail: DatabaseTail
 ) -> None:
-    """And another program's database under this name holds nothing."""
+    """Both for the row that calls the one that it waits for."""
     now = time.time()
     hermes.begin(S)
     hermes.say(S, "Find me a ferry.")
@@ -276,7 +276,31 @@ async def test_what_a_waiting_sub_agent_called_for_waits_with_it(
         hermes.say(name, f"Research for {name}.")
     await tail.deal_with_all()
     assert (said(await dag_of(stage)), tail.status().held) == (["Find me a ferry."], 2)
+
+
+@pytest.mark.anyio
+async def test_a_database_whose_tables_are_unknown_is_told_of(
+    stage: Stage, root: Path, hermes: HermesStore, tail: DatabaseTail
+) -> None:
+    """A new version may keep its talks elsewhere: what was said stays, and nobody is left to guess.
+
+    One in which there is no table yet is as good as none.
+    """
+    new = root / "profiles" / "new"
+    new.mkdir(parents=True)
+    (new / "state.db").touch()
+    hermes.begin(S)
+    hermes.exchange(S, "one")
+    await tail.deal_with_all()
+    assert (tail.status().files, tail.status().last_error) == (2, None)
     hermes.run("ALTER TABLE messages RENAME TO other")
     tail.changed([hermes.path])
     await tail.deal_with_all()
+    assert "Hermes may be newer" in (tail.status().last_error or "")
+    assert str(hermes.path) in (tail.status().last_error or "")
+    hermes.run("ALTER TABLE other RENAME TO messages")
+    hermes.exchange(S, "two")
+    tail.changed([hermes.path])
+    await tail.deal_with_all()
     assert tail.status().last_error is None
+    assert len(said(await dag_of(stage))) == 4

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import anyio
+import apsw
 import pytest
 
 from session_store.stage import Stage
@@ -514,6 +515,25 @@ async def test_a_database_that_is_named_itself_is_the_only_one(
         assert await tailed.said() == ["one", "two"]
         assert tailed.tail.places == (mine.path.parent,)
     mine.close()
+
+
+@pytest.mark.anyio
+async def test_a_database_whose_tables_are_unknown_is_told_of(
+    program: Opencode, tailed: Tailed
+) -> None:
+    """The released program's alone: anything may be called like that of another channel."""
+    program.exchange(program.open("a"), "one", "two")
+    program.path.with_name("opencode-new.db").touch()
+    other = apsw.Connection(str(program.path.with_name("opencode-tokens.db")))
+    other.execute("CREATE TABLE token (count)")
+    await tailed.settle()
+    assert (tailed.tail.status().files, tailed.tail.status().last_error) == (3, None)
+    for table in ("part", "message"):
+        program.db.execute(f"ALTER TABLE {table} RENAME TO {table}_3")
+    await tailed.settle(program.path)
+    assert "opencode may be newer" in (tailed.tail.status().last_error or "")
+    assert await tailed.said() == ["one", "two"]
+    other.close()
 
 
 def test_only_what_changed_is_read_again(program: Opencode) -> None:
