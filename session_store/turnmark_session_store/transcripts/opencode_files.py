@@ -30,6 +30,9 @@ from turnmark_session_store.transcripts.reader import ReadWarning
 
 SUFFIX: Final = ".json"
 _SESSION, _MESSAGE, _PART, _INFO = "session", "message", "part", "info"
+KINDS: Final = (_SESSION, _MESSAGE, _PART)
+"""The directories of a storage in which files of sessions lie."""
+
 # What stands in each kind of file, also where it is too long to be looked at whole.
 _MARKS = {_SESSION: b'"directory"', _MESSAGE: b'"role"', _PART: b'"type"'}
 # An export begins with the session; its messages may come behind what is looked at.
@@ -63,7 +66,7 @@ def place_of(path: Path) -> Place | None:
         return Place(_MESSAGE, path.parents[3], own, is_nested=True)
     if third == _PART and fourth == _SESSION:
         return Place(_PART, path.parents[4], own, is_nested=True)
-    if second in (_SESSION, _MESSAGE, _PART):
+    if second in KINDS:
         return Place(second, path.parents[2], own, is_nested=False)
     return None
 

@@ -23,7 +23,7 @@ from turnmark_session_store.transcripts.fields import mapping_at, string_at
 from turnmark_session_store.transcripts.live import Patience, Standing
 from turnmark_session_store.transcripts.opencode_chain import without_sessions
 from turnmark_session_store.transcripts.opencode_families import joined
-from turnmark_session_store.transcripts.opencode_files import Storage, id_in, read_object
+from turnmark_session_store.transcripts.opencode_files import KINDS, Storage, id_in, read_object
 from turnmark_session_store.transcripts.opencode_live import (
     PATIENCE,
     PATTERNS,
@@ -159,10 +159,12 @@ class StorageTail(ConversationTail):
 
     def _source_of(self, path: Path) -> Path | None:
         storage, projects = self.places
-        if path == storage or storage in path.parents:
-            return storage
-        below = [one for one in (path, *path.parents) if one.parent.parent == projects]
-        return below[0] if below and below[0].name == _NAME else None
+        for base in (path, *path.parents):
+            if base == storage or (base.name == _NAME and base.parent.parent == projects):
+                # The program of today keeps other files beside them, written at each answer.
+                within = path.relative_to(base).parts
+                return base if not within or within[0] in KINDS else None
+        return None
 
     def _found_in(self, path: Path) -> tuple[FileIdentity, int, list[Conversation]]:
         stamp = stamp_of(path)

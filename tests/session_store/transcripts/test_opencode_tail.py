@@ -28,6 +28,7 @@ from session_store.transcripts.tailing import (
 from turnmark_session_store.model import MemoryMode
 from turnmark_session_store.queries import rows_of
 from turnmark_session_store.transcripts.database_file import read_database
+from turnmark_session_store.transcripts.database_live import Conversation
 from turnmark_session_store.transcripts.database_tail import DatabaseTail
 from turnmark_session_store.transcripts.live import Patience
 from turnmark_session_store.transcripts.opencode import OpencodeReader
@@ -465,6 +466,41 @@ async def test_files_of_old_versions_are_followed(tmp_path: Path, place: Path) -
         files.say(child, "assistant", "Done")
         assert await said(patience=IMPATIENT) == ["one", "two", "three", "Count", "Done"]
     program.close()
+
+
+@pytest.mark.anyio
+async def test_files_beside_those_of_sessions_cost_no_look(tmp_path: Path, place: Path) -> None:
+    """What answers changed in the project is written to this day, in the same directory."""
+    looks: list[Path] = []
+
+    class Watched(OpencodeStorages):
+        def look(self, base: Path) -> tuple[int, list[Conversation]]:
+            looks.append(base.relative_to(tmp_path))
+            return super().look(base)
+
+    bases = [Path("storage"), Path("project", "p", "storage")]
+    for number, base in enumerate(bases):
+        files = Files(tmp_path / base)
+        files.say(files.open(f"s{number}"), "user", "one")
+    async with Stage(place / "a.db") as stage:
+        tail = StorageTail(stage.store, Watched(PATIENT), tmp_path, rest_per_work=0.0)
+        await tail.deal_with_all()
+        assert sorted(looks) == sorted(bases)
+        for base in bases:
+            for name, found in (
+                ("session_diff/ses_1.json", []),
+                ("session/p/ses_1.json", [base]),
+                ("message/ses_1", [base]),
+                ("", [base]),
+            ):
+                looks.clear()
+                tail.changed([tmp_path / base / name])
+                await tail.deal_with_all()
+                assert looks == found, name
+        looks.clear()
+        tail.changed([tmp_path / "project" / "p" / "log.json", tmp_path / "project"])
+        await tail.deal_with_all()
+        assert looks == []
 
 
 @pytest.mark.anyio
