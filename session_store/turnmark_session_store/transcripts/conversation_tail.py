@@ -18,7 +18,7 @@ from abc import abstractmethod
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Generic, TypeVar
 
 import anyio.to_thread
 
@@ -31,6 +31,7 @@ from turnmark_session_store.transcripts.conversation_checkpoints import (
     load_conversations,
     save_conversation,
 )
+from turnmark_session_store.transcripts.conversation_sources import Key, Source, Talk
 from turnmark_session_store.transcripts.database_live import (
     Conversation,
     ReadsFlatPlaces,
@@ -55,51 +56,10 @@ _KEEP_SECONDS = 60.0
 _KEEP_CONVERSATIONS = 32
 
 
-class _Key(NamedTuple):
-    path: Path
-    name: str
-
-    @property
-    def label(self) -> str:
-        """How it is named where it can't be read."""
-        return f"{self.name} in {self.path}"
+R = TypeVar("R", bound=SourceReader)
 
 
-class _Source:
-    """One database, as it was at the last look.
-
-    `seen` are the fingerprints of what was read. Times are in seconds since 1970: `looks_from` is
-    before when not to look, `retry_at` when to look although nothing changed.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.identity: FileIdentity | None = None
-        self.found: dict[str, Conversation] = {}
-        self.seen: dict[str, bytes] = {}
-        self.wants_look = True
-        self.is_backlog = True
-        self.looks_from = 0.0
-        self.retry_at = math.inf
-
-    @property
-    def due(self) -> float:
-        """When to look, infinite where nothing asks for it."""
-        return max(0.0 if self.wants_look else self.retry_at, self.looks_from)
-
-
-class _Talk:
-    """One conversation that was read lately. Times are in seconds since 1970."""
-
-    def __init__(self) -> None:
-        self.known = Known()
-        self.held = 0
-        self.due: float | None = None
-        self.touched_at = 0.0
-        self.rests_until = 0.0
-
-
-class ConversationTail(Tail):
+class ConversationTail(Tail, Generic[R]):
     """Follows conversations of one agent that are changed where they are, whatever holds them.
 
     Of some sources a change is told before it can be seen: `seen_after_seconds` is how much later
@@ -111,7 +71,7 @@ class ConversationTail(Tail):
     def __init__(
         self,
         store: SessionStore,
-        reader: SourceReader,
+        reader: R,
         root: Path,
         *,
         memory_for: MemoryFor = always_on,
@@ -128,14 +88,15 @@ class ConversationTail(Tail):
             rest_per_work=rest_per_work,
         )
         self._reader = reader
-        if isinstance(reader, ReadsFlatPlaces):
-            self.flat_places = reader.flat_places(root)
-        self._sources: dict[Path, _Source] = {}
-        self._changed: dict[_Key, None] = {}
-        self._backlog: dict[_Key, None] = {}
-        self._talks: dict[_Key, _Talk] = {}
+        source: SourceReader = reader
+        if isinstance(source, ReadsFlatPlaces):
+            self.flat_places = source.flat_places(root)
+        self._sources: dict[Path, Source] = {}
+        self._changed: dict[Key, None] = {}
+        self._backlog: dict[Key, None] = {}
+        self._talks: dict[Key, Talk] = {}
         self._off: dict[tuple[str, str | None], bool] = {}
-        self._unread: dict[_Key, int] = {}
+        self._unread: dict[Key, int] = {}
         self._sizes: dict[Path, int] = {}
 
     def status(self) -> TailStatus:
@@ -155,7 +116,7 @@ class ConversationTail(Tail):
             last_error=self._last_error,
         )
 
-    def _bytes_left(self, source: _Source) -> int:
+    def _bytes_left(self, source: Source) -> int:
         size = self._sizes.get(source.path, 0)
         if source.is_backlog:
             return size
@@ -216,7 +177,7 @@ class ConversationTail(Tail):
                 self._forget_source(path)
             self._tell_of_scan("databases_scanned", databases=len(found))
         for path in found:
-            source = self._sources.setdefault(path, _Source(path))
+            source = self._sources.setdefault(path, Source(path))
             source.wants_look = True
             if scan:  # whoever asks for it waits for it
                 source.is_backlog, source.looks_from = True, 0.0
@@ -242,11 +203,11 @@ class ConversationTail(Tail):
             self._errors.pop(key.label, None)
         self._errors.pop(str(path), None)
 
-    def _next_source(self) -> _Source | None:
+    def _next_source(self) -> Source | None:
         now = time.time()
         return next((one for one in self._sources.values() if one.due <= now), None)
 
-    async def _look(self, source: _Source) -> None:
+    async def _look(self, source: Source) -> None:
         """Finds the conversations of a database that are not in the store as they are."""
         was_told = source.wants_look
         source.wants_look, source.retry_at = False, math.inf
@@ -267,7 +228,7 @@ class ConversationTail(Tail):
         source.looks_from = time.time() + self._rest_after(time.monotonic() - began)
 
     async def _compare(
-        self, source: _Source, found: tuple[FileIdentity, int, list[Conversation]]
+        self, source: Source, found: tuple[FileIdentity, int, list[Conversation]]
     ) -> None:
         identity, self._sizes[source.path], conversations = found
         if source.identity != identity:
@@ -280,10 +241,10 @@ class ConversationTail(Tail):
         waiting = self._backlog if source.is_backlog else self._changed
         for one in conversations:
             if source.seen.get(one.name) != self._fingerprint(one):
-                waiting[_Key(source.path, one.name)] = None
+                waiting[Key(source.path, one.name)] = None
         source.is_backlog = False
 
-    def _next(self) -> _Key | None:
+    def _next(self) -> Key | None:
         """Returns what changed, else what is due."""
         now = time.time()
         for key in self._changed:
@@ -294,7 +255,7 @@ class ConversationTail(Tail):
                 return self._take(key)
         return None
 
-    def _take(self, key: _Key) -> _Key:
+    def _take(self, key: Key) -> Key:
         self._changed.pop(key, None)
         self._backlog.pop(key, None)
         return key
@@ -311,11 +272,11 @@ class ConversationTail(Tail):
 
     # One conversation.
 
-    async def _follow(self, key: _Key, *, is_backlog: bool = False) -> None:
+    async def _follow(self, key: Key, *, is_backlog: bool = False) -> None:
         """Brings a conversation up to its rows; a failure is told and tried again, never fatal."""
         source = self._sources.get(key.path)
         conversation = source.found.get(key.name) if source is not None else None
-        talk = self._talks.setdefault(key, _Talk())
+        talk = self._talks.setdefault(key, Talk())
         talk.due = None
         if source is None or conversation is None:
             del self._talks[key]  # gone at the source: what is in the store stays
@@ -338,7 +299,7 @@ class ConversationTail(Tail):
         if len(self._talks) > _KEEP_CONVERSATIONS:
             self._forget_quiet()
 
-    async def _bring(self, source: _Source, one: Conversation, talk: _Talk) -> None:
+    async def _bring(self, source: Source, one: Conversation, talk: Talk) -> None:
         """Places what is final, and saves the fingerprint with the last of it."""
         without = self._without_memory(one)
         if without >= one.sessions.keys():
@@ -359,7 +320,7 @@ class ConversationTail(Tail):
             await self._store.write(save, background=True)
         source.seen[one.name] = self._fingerprint(one)
         talk.held, talk.due = len(standing.held), standing.due
-        self._unread[_Key(source.path, one.name)] = sum(
+        self._unread[Key(source.path, one.name)] = sum(
             len(read.warnings) for read in standing.sessions
         )
 
@@ -387,7 +348,7 @@ class ConversationTail(Tail):
         for namespace in {read.namespace for read in standing.sessions}:
             await known.look_up(self._store, ids, sessions=sessions, namespace=namespace)
 
-    def _checkpoint(self, source: _Source, one: Conversation) -> ConversationCheckpoint:
+    def _checkpoint(self, source: Source, one: Conversation) -> ConversationCheckpoint:
         assert source.identity is not None  # noqa: S101  it was looked at before it is read
         return ConversationCheckpoint(
             path=source.path,

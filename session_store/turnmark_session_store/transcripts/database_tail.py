@@ -6,7 +6,6 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
-from turnmark_session_store.store import SessionStore
 from turnmark_session_store.transcripts.conversation_checkpoints import FileIdentity
 from turnmark_session_store.transcripts.conversation_tail import ConversationTail
 from turnmark_session_store.transcripts.database_file import (
@@ -18,16 +17,9 @@ from turnmark_session_store.transcripts.database_file import (
 )
 from turnmark_session_store.transcripts.database_live import Conversation, DatabaseReader
 from turnmark_session_store.transcripts.live import Standing
-from turnmark_session_store.transcripts.tail_loop import (
-    REST_PER_WORK,
-    MemoryFor,
-    Placed,
-    always_on,
-    nothing_more,
-)
 
 
-class DatabaseTail(ConversationTail):
+class DatabaseTail(ConversationTail[DatabaseReader]):
     """Follows the databases of one agent below one directory; run it in a task of its own.
 
     A commit is told when the log is written and can be seen when the disk has it, of which nothing
@@ -37,28 +29,13 @@ class DatabaseTail(ConversationTail):
     # A disk that takes longer to sync is one that is looked at again with its next change.
     seen_after_seconds = 2.0
 
-    def __init__(
-        self,
-        store: SessionStore,
-        reader: DatabaseReader,
-        root: Path,
-        *,
-        memory_for: MemoryFor = always_on,
-        placed: Placed = nothing_more,
-        rest_per_work: float = REST_PER_WORK,
-    ) -> None:
-        super().__init__(
-            store, reader, root, memory_for=memory_for, placed=placed, rest_per_work=rest_per_work
-        )
-        self._databases = reader
-
     def _source_of(self, path: Path) -> Path | None:
         return database_of(path)
 
     def _found_in(self, path: Path) -> tuple[FileIdentity, int, list[Conversation]]:
         """Returns what a database is, its bytes and its conversations, the newest first."""
         stamp = stamp_of(path)
-        found = read_database(path, self._databases.conversations)
+        found = read_database(path, self._reader.conversations)
         return (
             FileIdentity(device=stamp.device, inode=stamp.inode),
             size_of(path),
@@ -67,6 +44,6 @@ class DatabaseTail(ConversationTail):
 
     def _read(self, path: Path, one: Conversation, without: Collection[str]) -> Standing:
         def read(db: Database) -> Standing:
-            return self._databases.read(db, one, without=without, now=time.time())
+            return self._reader.read(db, one, without=without, now=time.time())
 
         return read_database(path, read)

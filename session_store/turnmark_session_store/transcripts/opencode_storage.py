@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from turnmark_events.errors import Unavailable
-from turnmark_session_store.store import SessionStore
 from turnmark_session_store.transcripts.conversation_checkpoints import FileIdentity
 from turnmark_session_store.transcripts.conversation_tail import ConversationTail
 from turnmark_session_store.transcripts.database_file import directory_of, read_database, stamp_of
@@ -32,7 +31,6 @@ from turnmark_session_store.transcripts.opencode_live import (
 from turnmark_session_store.transcripts.opencode_records import moment_ms
 from turnmark_session_store.transcripts.opencode_sessions import AGENT
 from turnmark_session_store.transcripts.opencode_tables import sessions_with_messages
-from turnmark_session_store.transcripts.tail_loop import MemoryFor, Placed, always_on, nothing_more
 
 _NAME = "storage"
 # Before that each project had a storage of its own.
@@ -141,21 +139,8 @@ class OpencodeStorages:
         return known[1]
 
 
-class StorageTail(ConversationTail):
+class StorageTail(ConversationTail[OpencodeStorages]):
     """Follows opencode's storages below one directory; run it in a task of its own."""
-
-    def __init__(
-        self,
-        store: SessionStore,
-        reader: OpencodeStorages,
-        root: Path,
-        *,
-        memory_for: MemoryFor = always_on,
-        placed: Placed = nothing_more,
-        **more: Any,
-    ) -> None:
-        super().__init__(store, reader, root, memory_for=memory_for, placed=placed, **more)
-        self._storages = reader
 
     def _source_of(self, path: Path) -> Path | None:
         storage, projects = self.places
@@ -168,11 +153,11 @@ class StorageTail(ConversationTail):
 
     def _found_in(self, path: Path) -> tuple[FileIdentity, int, list[Conversation]]:
         stamp = stamp_of(path)
-        size, found = self._storages.look(path)
+        size, found = self._reader.look(path)
         return FileIdentity(device=stamp.device, inode=stamp.inode), size, found
 
     def _read(self, path: Path, one: Conversation, without: Collection[str]) -> Standing:
-        return self._storages.read(path, one, without=without, now=time.time())
+        return self._reader.read(path, one, without=without, now=time.time())
 
 
 def _family(members: list[tuple[str, _Seen]]) -> Conversation:

@@ -62,7 +62,7 @@ class _Homes:
         return homes_of(root).found
 
 
-class OpenProgramTail(ConversationTail):
+class OpenProgramTail(ConversationTail[_Homes]):
     """Follows the sessions of a state directory, those inside projects included.
 
     It is told of changed files like any tail, but its places are not to be watched with all that

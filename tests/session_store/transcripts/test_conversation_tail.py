@@ -21,7 +21,11 @@ from session_store.transcripts.tailing import Dag, dag_of
 from turnmark_events.errors import Unavailable
 from turnmark_session_store import failpoints
 from turnmark_session_store.transaction import Transaction
-from turnmark_session_store.transcripts import conversation_tail, tail_loop
+from turnmark_session_store.transcripts import (
+    conversation_sources,
+    conversation_tail,
+    tail_loop,
+)
 from turnmark_session_store.transcripts.claude_live import ClaudeCodeLiveReader
 from turnmark_session_store.transcripts.database_file import Database
 from turnmark_session_store.transcripts.database_live import Conversation
@@ -144,7 +148,7 @@ async def test_few_conversations_are_in_memory_while_all_are_read(
             there.add(self)
             counts.append(len(there))
 
-    monkeypatch.setattr(conversation_tail, "Known", Counted)
+    monkeypatch.setattr(conversation_sources, "Known", Counted)
     for number in range(100):
         notes.open(f"s{number}")
         notes.say(f"s{number}", f"{number}", f"hello {number}")
