@@ -14,8 +14,9 @@ from pathlib import Path
 
 import msgspec
 
-from turnmark_session_store.transcripts.database_file import Database
+from turnmark_session_store.transcripts.database_file import Database, stamp_of
 from turnmark_session_store.transcripts.database_live import Conversation
+from turnmark_session_store.transcripts.line_file import FileStamp
 from turnmark_session_store.transcripts.live import Patience, Standing
 from turnmark_session_store.transcripts.openclaw_entries import Entry
 from turnmark_session_store.transcripts.openclaw_sessions import AGENT, SessionWriter
@@ -42,6 +43,7 @@ class OpenClawDatabaseReader:
 
     def __init__(self, patience: Patience | None = None) -> None:
         self._patience = patience or Patience()
+        self._windows: dict[Path, tuple[tuple[FileStamp | None, ...], Windows]] = {}
 
     def places(self, root: Path) -> tuple[Path, ...]:
         """Returns the directory of the agents."""
@@ -55,11 +57,8 @@ class OpenClawDatabaseReader:
 
     def conversations(self, db: Database) -> Sequence[Conversation]:
         """Returns the families of transcripts; looks at the index of all entries."""
-        windows = Windows(read_facts(db))
+        windows = self._windows_of(db)
         states, directories = read_states(db), read_directories(db)
-        families: dict[str, list[Facts]] = {}
-        for name, facts in windows.facts.items():
-            families.setdefault(windows.families[name], []).append(facts)
         return [
             Conversation(
                 name=family,
@@ -67,24 +66,36 @@ class OpenClawDatabaseReader:
                 sessions=self._directories(windows, members, directories),
                 touched_at=max((one.touched_ms or 0) / 1000 for one in members),
             )
-            for family, members in families.items()
+            for family, members in windows.members.items()
         ]
 
     def read(
         self, db: Database, conversation: Conversation, *, without: Collection[str], now: float
     ) -> Standing:
         """Returns the sessions of a family of transcripts, and what waits."""
-        windows = Windows(read_facts(db))
+        windows = self._windows_of(db)
         transcripts = [
             read_transcript(db, facts)
-            for name, facts in windows.facts.items()
-            if windows.families[name] == conversation.name and windows.sessions[name] not in without
+            for facts in windows.members.get(conversation.name, ())
+            if windows.sessions[facts.session] not in without
         ]
         family = Family(windows, transcripts)
         held, due = self._held(family, now)
         return Standing(
             sessions=tuple(SessionWriter(family, held=held).sessions()), held=held, due=due
         )
+
+    def _windows_of(self, db: Database) -> Windows:
+        """Returns how all transcripts rest on each other: read again once the files changed.
+
+        Reading all of them for each conversation would cost the square of their number. What was
+        committed between two looks at the files is seen at the next one, which it brings about.
+        """
+        stamps = tuple(map(_stamp, (db.path, db.path.with_name(f"{db.path.name}-wal"))))
+        known = self._windows.get(db.path)
+        if known is None or known[0] != stamps:
+            known = self._windows[db.path] = (stamps, Windows(read_facts(db)))
+        return known[1]
 
     def _held(self, family: Family, now: float) -> tuple[frozenset[str], float | None]:
         """Returns the turns that wait for an entry above them, and until when the first does."""
@@ -109,6 +120,13 @@ class OpenClawDatabaseReader:
             session = windows.sessions[one.session]
             found[session] = found.get(session) or directories.get(one.session)
         return found
+
+
+def _stamp(path: Path) -> FileStamp | None:
+    try:
+        return stamp_of(path)
+    except FileNotFoundError:
+        return None
 
 
 def read_transcript(db: Database, facts: Facts) -> Transcript:

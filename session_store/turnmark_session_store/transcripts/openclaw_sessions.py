@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterator
+from itertools import accumulate
 from typing import Any
 
 from turnmark_session_store.model import CallerRef, Speaker, TurnIn
@@ -12,6 +14,8 @@ from turnmark_session_store.transcripts.ordering import in_order
 from turnmark_session_store.transcripts.reader import ReadSession, ReadTurn
 
 AGENT = "openclaw"
+# Behind every moment: no entry is known to have been written then.
+_LATEST = 1 << 62
 
 
 class SessionWriter:
@@ -34,6 +38,7 @@ class SessionWriter:
             for entry in reversed(transcript.entries)
             if entry.spawned is not None
         }
+        self._written: dict[str, list[int]] = {}
         self._callers = {
             name: caller for name in self._sessions if (caller := self._caller_of(name)) is not None
         }
@@ -181,13 +186,19 @@ class SessionWriter:
         return self._family.turn_at(transcript, entry)
 
     def _spawn_by_time(self, first: Transcript, spawner: str) -> str | None:
-        began = first.facts.created_ms
-        for transcript in self._family.transcripts:
-            if transcript.facts.session == spawner and began is not None:
-                for entry in reversed(transcript.entries):
-                    if entry.written_ms is not None and entry.written_ms <= began:
-                        return self._family.turn_at(transcript, entry.id)
-        return None
+        """Returns the turn that the last entry stands behind that was written before it began."""
+        began, transcript = first.facts.created_ms, self._family.transcript(spawner)
+        if began is None or transcript is None:
+            return None
+        if spawner not in self._written:
+            # Of each entry, when the first of it and all behind it was written.
+            written = (
+                _LATEST if one.written_ms is None else one.written_ms
+                for one in reversed(transcript.entries)
+            )
+            self._written[spawner] = list(accumulate(written, min))[::-1]
+        place = bisect_right(self._written[spawner], began)
+        return self._family.turn_at(transcript, transcript.entries[place - 1].id) if place else None
 
     def _forked_from(self, name: str, head: str | None, tips: tuple[str, ...]) -> ForkPoint | None:
         """Returns the last turn above the head, or another tip, that was copied from the origin."""
@@ -196,8 +207,12 @@ class SessionWriter:
         if origin is None:
             return None
         began = first.header.started_ms if first.header is not None else None
+        seen: set[str] = set()
         for tip in (*([head] if head is not None else ()), *reversed(tips)):
             for key in self._family.upward(tip):
+                if key in seen:
+                    break
+                seen.add(key)
                 owner = self._family.owners[key]
                 if owner != name:
                     return ForkPoint(session=owner, turn=key)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from turnmark_session_store.transcripts.openclaw_entries import (
@@ -23,6 +24,9 @@ from turnmark_session_store.transcripts.openclaw_windows import Facts, Windows
 from turnmark_session_store.transcripts.openclaw_words import Words
 from turnmark_session_store.transcripts.ordering import cut_cycles, in_order, parents_first
 from turnmark_session_store.transcripts.reader import ReadWarning
+
+# An answer is sent in parts, and each leaves a mirror; further up no answer is looked for.
+_MIRROR_REACH = 32
 
 
 @dataclass(kw_only=True, eq=False)
@@ -78,9 +82,13 @@ class Family:
 
     def __init__(self, windows: Windows, transcripts: Iterable[Transcript]) -> None:
         self.windows = windows
-        by_name = {one.facts.session: one for one in transcripts}
-        names = [name for name in windows.facts if name in by_name]
-        self.transcripts = [by_name[name] for name in in_order(names, windows.rests_on())]
+        self._by_name = {one.facts.session: one for one in transcripts}
+        names = sorted(self._by_name, key=windows.place)
+        rests_on = {name: windows.rests_on(name) for name in names}
+        self.transcripts = [self._by_name[name] for name in in_order(names, rests_on)]
+        self._by_session: dict[str, list[Transcript]] = {}
+        for one in self.transcripts:
+            self._by_session.setdefault(self.session_of(one), []).append(one)
         self._rows: dict[str, tuple[Entry, Transcript]] = {}
         self._keys: dict[str, dict[str, str]] = {}
         self._anywhere: dict[str, str] = {}
@@ -105,9 +113,13 @@ class Family:
         """Returns the session that a transcript belongs to."""
         return self.windows.sessions[transcript.facts.session]
 
+    def transcript(self, name: str) -> Transcript | None:
+        """Returns the transcript of a name, None if it is not of the family."""
+        return self._by_name.get(name)
+
     def of_session(self, session: str) -> list[Transcript]:
         """Returns the transcripts of a session, the oldest first."""
-        return [one for one in self.transcripts if self.session_of(one) == session]
+        return self._by_session[session]
 
     def turn_at(self, transcript: Transcript, entry: str | None) -> str | None:
         """Returns the turn that an entry of a transcript says or stands behind."""
@@ -163,6 +175,7 @@ class Family:
 
     def _share_out(self) -> None:
         """Says whose each row is: the first session's that holds it and is not withdrawn."""
+        reached: dict[str, dict[str, None]] = {}
         for transcript in self.transcripts:
             session = self.session_of(transcript)
             keys = self._keys[transcript.facts.session].values()
@@ -170,9 +183,9 @@ class Family:
                 for key in keys:
                     self.owners.setdefault(key, session)
                     self._tellers.setdefault(key, transcript)
-                reached = self.reached.setdefault(session, [])
-                held = [key for key in keys if self._is_reached(key, transcript)]
-                self.reached[session] = list(dict.fromkeys((*reached, *held)))
+                held = (key for key in keys if self._is_reached(key, transcript))
+                reached.setdefault(session, {}).update(dict.fromkeys(held))
+        self.reached = {session: list(keys) for session, keys in reached.items()}
         for transcript in self.transcripts:
             if transcript.facts.withdrawn:
                 gone = self.withdrawn.setdefault(self.session_of(transcript), [])
@@ -214,7 +227,7 @@ class Family:
         """Returns whether words are the mirror of an answer that stands just before."""
         if not words.mirrored:
             return False
-        for turn in self.upward(before):
+        for turn in islice(self.upward(before), _MIRROR_REACH):
             other = self.turns[turn].words
             if other.role != "assistant":
                 return False

@@ -94,8 +94,8 @@ class Windows:
     """The transcripts of a set, the oldest first, and how they hang together.
 
     `sessions` maps each to the name of its session, `families` to the name of its family: what
-    must be read together. A name is a transcript's, also of one that is not there any more, and
-    stays the same while others come.
+    must be read together; `members` are those of each family. A name is a transcript's, also of
+    one that is not there any more, and stays the same while others come.
     """
 
     def __init__(self, facts: Iterable[Facts]) -> None:
@@ -113,19 +113,21 @@ class Windows:
             name: one.continued or one.origin or self.spawners.get(name)
             for name, one in self.facts.items()
         }
-        self.sessions = {name: _first(name, continued) for name in self.facts}
-        self.families = {name: _first(name, rests_on) for name in self.facts}
+        self.sessions = _firsts(continued)
+        self.families = _firsts(rests_on)
+        self.members: dict[str, list[Facts]] = {}
+        for name, one in self.facts.items():
+            self.members.setdefault(self.families[name], []).append(one)
 
-    def rests_on(self) -> dict[str, set[str]]:
-        """Returns by transcript those whose entries it holds again, and the one that spawned it."""
-        return {
-            name: {
-                other
-                for other in (one.previous, one.origin, self.spawners.get(name))
-                if other is not None
-            }
-            for name, one in self.facts.items()
-        }
+    def place(self, name: str) -> tuple[int, str]:
+        """Returns what orders the transcripts by age."""
+        return _age(self.facts[name])
+
+    def rests_on(self, name: str) -> set[str]:
+        """Returns the transcripts whose entries one holds again, and the one that spawned it."""
+        one = self.facts[name]
+        above = (one.previous, one.origin, self.spawners.get(name))
+        return {other for other in above if other is not None}
 
     def _spawner_of(self, one: Facts) -> str | None:
         """Returns the transcript in which the conversation that spawned another stood then."""
@@ -140,15 +142,17 @@ def _age(facts: Facts) -> tuple[int, str]:
     return (facts.created_ms or 0, facts.session)
 
 
-def _first(name: str, above: Mapping[str, str | None]) -> str:
-    """Returns where the way up from a transcript ends; on a circle, its first by name."""
-    seen: dict[str, None] = {}
-    at = name
-    while at not in seen:
-        seen[at] = None
-        next_up = above.get(at)
-        if next_up is None:
-            return at
-        at = next_up
-    circle = list(seen)[list(seen).index(at) :]
-    return min(circle)
+def _firsts(above: Mapping[str, str | None]) -> dict[str, str]:
+    """Returns where the way up from each transcript ends; on a circle, its first by name."""
+    found: dict[str, str] = {}
+    for name in above:
+        passed: dict[str, None] = {}
+        at = name
+        while at not in found and at not in passed:
+            passed[at] = None
+            at = above.get(at) or at
+        if at not in found:
+            circle = list(passed)
+            found[at] = min(circle[circle.index(at) :])
+        found.update(dict.fromkeys(passed, found[at]))
+    return found

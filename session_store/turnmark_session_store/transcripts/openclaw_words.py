@@ -54,20 +54,24 @@ _LEADING = tuple(
         r"\s*<(relevant-memories|active_memory_plugin)(?:\s[^>]*)?>.*?</\1>\s*",
     )
 )
+_MESSAGE_ID = "[message_id: "
+# Each with how its last one begins: what stands at the end is found from the end.
 _TRAILING = tuple(
-    re.compile(pattern, re.DOTALL)
-    for pattern in (
-        r"\n\[message_id: [^\]\n]*\]\s*\Z",
-        r"(?:\A|\n)Untrusted context \(metadata[^\n]*\):\n.*\Z",
-        rf"(?:\A|\n){_CONTEXT_BEGINS}(?:(?!{_CONTEXT_BEGINS}|{_CONTEXT_ENDS}).)*{_CONTEXT_ENDS}\s*\Z",
+    (begins, re.compile(pattern, re.DOTALL))
+    for begins, pattern in (
+        (_MESSAGE_ID, r"\[message_id: [^\]\n]*\]\s*\Z"),
+        (_CONTEXT_BEGINS, rf"{_CONTEXT_BEGINS}(?:(?!{_CONTEXT_ENDS}).)*{_CONTEXT_ENDS}\s*\Z"),
     )
 )
+# What stands before it: only a context may be all of a text.
+_BEFORE = {_MESSAGE_ID: ("\n",), _CONTEXT_BEGINS: ("", "\n")}
+_UNTRUSTED = re.compile(r"(?:\A|\n)Untrusted context \(metadata[^\n]*\):\n.*\Z", re.DOTALL)
 # How the agent tells the program to deliver nothing; the second one answers a heartbeat.
 _SILENT = re.compile(
     r"\W*(?:NO_REPLY|HEARTBEAT_OK)\W*|\s*\{\s*\"action\"\s*:\s*\"NO_REPLY\"\s*\}\s*"
 )
 # Where an answer goes in the chat.
-_DELIVERY_TAG = re.compile(r"\s*\[\[\s*(?:reply_to[^\]\n]*|audio_as_voice)\s*\]\]\s*")
+_DELIVERY_TAG = re.compile(r"\[\[\s{0,9}(?:reply_to[^\[\]\n]{0,200}|audio_as_voice)\s{0,9}\]\]")
 # The program's own name as a provider, and the two models that it puts there: a copy of what was
 # sent to the chat, and a notice of its own.
 _PROGRAM = "openclaw"
@@ -125,7 +129,7 @@ def _speaker(own: Mapping[str, Any]) -> Speaker | None:
 
 
 def _assistant_words(message: Mapping[str, Any]) -> Words | None:
-    parts = (_DELIVERY_TAG.sub("", part, count=1) for part in _parts_of(message.get("content")))
+    parts = map(_without_delivery, _parts_of(message.get("content")))
     text = "\n\n".join(part for part in parts if part.strip())
     if not text or _SILENT.fullmatch(text):
         return None
@@ -170,11 +174,18 @@ def _leading_end(text: str, start: int) -> int:
 
 
 def _without_trailing(text: str) -> str:
-    for pattern in _TRAILING:
-        found = pattern.search(text)
-        if found is not None:
-            return text[: found.start()]
-    return text
+    for begins, pattern in _TRAILING:
+        at = text.rfind(begins)
+        if at >= 0 and text[at - 1 : at] in _BEFORE[begins] and pattern.match(text, at):
+            return text[: max(0, at - 1)]
+    found = _UNTRUSTED.search(text)
+    return text if found is None else text[: found.start()]
+
+
+def _without_delivery(text: str) -> str:
+    """Returns an answer without where it goes and the white space around that."""
+    found = _DELIVERY_TAG.search(text)
+    return text if found is None else text[: found.start()].rstrip() + text[found.end() :].lstrip()
 
 
 def _parts_of(content: Any) -> list[str]:

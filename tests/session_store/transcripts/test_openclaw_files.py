@@ -269,3 +269,40 @@ async def test_a_sub_agent_is_read_with_what_spawned_it(folder: Path, tailed: Ta
     await tailed.settle(agent)
     caller = (await tailed.dag())["turns"]["00000001.1786269605000"][6]
     assert caller == "00000002.1786269602000"
+
+
+def test_times_of_any_number_of_digits_are_none(folder: Path) -> None:
+    """They cost nothing but the time."""
+    odd: Any
+    for odd in (10**400, -(10**400), 1e308, True, [], "10000-01-01"):
+        first = message("e1", None, 1, "user", "你好")
+        first["timestamp"] = first["message"]["timestamp"] = odd
+        path = write(folder / "odd.jsonl", header("odd", timestamp=odd), first)
+        [read] = OpenClawReader().read([path])
+        assert [(one.turn.text, one.turn.time) for one in read.turns] == [("你好", None)]
+
+
+def test_a_family_of_many_is_read_once(folder: Path) -> None:
+    """Thousands of sub-agents, forks and notices: each is looked at, and not each for each."""
+    many = range(1_000)
+    spoken = [message(f"e{n}", f"e{n - 1}" if n else None, n, "user", str(n)) for n in many]
+    write(folder / "main.jsonl", header("main"), *spoken)
+    program = {"provider": "openclaw", "model": "delivery-mirror"}
+    sent = [
+        message(f"n{n}", f"n{n - 1}" if n else None, n, "assistant", f"s{n}", **program)
+        for n in range(3_000)
+    ]
+    write(folder / "notices.jsonl", header("notices"), *sent)
+    rows: dict[str, dict[str, Any]] = {"agent:main:main": {"sessionId": "main"}}
+    for n in many:
+        task = message(f"t{n}", None, n, "user", "task")
+        write(folder / f"sub{n}.jsonl", header(f"sub{n}", n), task)
+        key = f"agent:main:subagent:{n}"
+        rows[key] = {"sessionId": f"sub{n}", "spawnedBy": "agent:main:main"}
+    index(folder, rows)
+    read = {one.session: one for one in OpenClawReader().read(sorted(folder.glob("*.jsonl")))}
+    assert len(read["notices"].turns) == len(sent)
+    callers = [read[f"sub{n}"].caller for n in many]
+    assert [None if one is None else one.turn.split(".")[0] for one in callers] == [
+        f"e{n}" for n in many
+    ]

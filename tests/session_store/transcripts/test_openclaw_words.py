@@ -157,3 +157,28 @@ def test_long_texts_cost_little() -> None:
     )
     for text in hostile:
         assert typed_words(text).strip() in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x" + "\n" * 50_000 + "y",
+        "{" + " " * 50_000 + "}",
+        "[[ reply_to" * 20_000,
+        "[[reply_to" + " " * 50_000,
+        "x" + "\n[message_id: 1" * 20_000,
+        f"x\n{INTERNAL[:30]}" * 20_000,
+        "x\nUntrusted context (metadata" * 20_000,
+        "<relevant-memories>" * 20_000,
+    ],
+)
+def test_long_runs_of_anything_stay_and_cost_their_length(text: str) -> None:
+    """Models and tools write such things; what only begins like a wrapper is none."""
+    assert typed_words(text) == text
+    assert said(text, "assistant") == ("turn", text)
+
+
+def test_many_wrappers_are_taken_off_one_by_one() -> None:
+    """Also where a chat's program has put one around another for days."""
+    assert typed_words("Hello." + "\n[message_id: 1]" * 2_000) == "Hello."
+    assert typed_words("你好。" + f"\n{INTERNAL}" * 500) == "你好。"
