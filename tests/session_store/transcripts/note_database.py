@@ -23,12 +23,16 @@ AGENT = "notes"
 
 
 class NoteReader:
-    """Reads notes: a `DatabaseReader` and a `Reader`. `reads` are the conversations read."""
+    """Reads notes: a `DatabaseReader` and a `Reader`.
+
+    `reads` are the conversations that were read, `looks` how often it was asked what there is.
+    """
 
     agent = AGENT
 
     def __init__(self, patience_seconds: float = 60.0) -> None:
         self.reads: list[str] = []
+        self.looks = 0
         self.patience_seconds = patience_seconds
 
     def places(self, root: Path) -> tuple[Path, ...]:
@@ -41,6 +45,7 @@ class NoteReader:
 
     def conversations(self, db: Database) -> Sequence[Conversation]:
         """Sessions by what they were forked from."""
+        self.looks += 1
         tally = db.select(
             ["session", "max(rowid)", "count(*)", "sum(gone)", "sum(edits)", "max(time)"],
             "FROM note GROUP BY session",

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from weakref import WeakSet
 
-import anyio
-import anyio.to_thread
 import pytest
 from structlog.testing import capture_logs
 
@@ -20,7 +17,6 @@ from session_store.transcripts.note_database import NoteReader, Notes
 from session_store.transcripts.tailing import Dag, dag_of
 from turnmark_events.errors import Unavailable
 from turnmark_session_store import failpoints
-from turnmark_session_store.transaction import Transaction
 from turnmark_session_store.transcripts import (
     conversation_sources,
     conversation_tail,
@@ -69,6 +65,16 @@ class Clock:
         self.now += seconds
 
 
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock that tails go by."""
+    made = Clock()
+    there = SimpleNamespace(time=made.time, monotonic=made.time)
+    for module in (conversation_tail, tail_loop):
+        monkeypatch.setattr(module, "time", there)
+    return made
+
+
 class Slow(NoteReader):
     """A reader of which a look and a reading take their time; `busy` is how long, together."""
 
@@ -106,17 +112,13 @@ async def test_a_writer_that_never_rests_takes_its_share_and_no_more(
     stage: Stage,
     root: Path,
     notes: Notes,
-    monkeypatch: pytest.MonkeyPatch,
+    clock: Clock,
     conversations: int,
     look: float,
     reading: float,
     share: float,
 ) -> None:
     """However many of its conversations change: a quarter of the time, of long readings half."""
-    clock = Clock()
-    there = SimpleNamespace(time=clock.time, monotonic=clock.time)
-    for module in (conversation_tail, tail_loop):
-        monkeypatch.setattr(module, "time", there)
     reader = Slow(clock, look=look, reading=reading)
     tail = DatabaseTail(stage.store, reader, root)
     for number in range(conversations):
@@ -159,29 +161,27 @@ async def test_few_conversations_are_in_memory_while_all_are_read(
 
 @pytest.mark.anyio
 async def test_a_commit_that_is_seen_after_it_was_told_is_read(
-    stage: Stage, root: Path, notes: Notes
+    stage: Stage, root: Path, notes: Notes, clock: Clock
 ) -> None:
     """The log is written, its event told and looked at, and only then does the disk have it."""
-    placed = threading.Event()
-
-    def note(tx: Transaction, session: str, connected_ms: int) -> None:
-        del tx, session, connected_ms
-        placed.set()
-
-    tail = DatabaseTail(stage.store, NoteReader(), root, placed=note)
-    tail.seen_after_seconds = 0.2
+    reader = NoteReader()
+    tail = tail_of(stage, root, reader)
     notes.open("one")
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(tail.run)
-        with anyio.fail_after(60):
-            await tail.catch_up()
-            notes.run("BEGIN IMMEDIATE")
-            notes.say("one", "1", "good night 晚安")
-            tail.changed([root / "a.db-wal"])
-            await tail.catch_up()
-            notes.run("COMMIT")
-            assert await anyio.to_thread.run_sync(placed.wait, 60)
-        tasks.cancel_scope.cancel()
+    await tail.deal_with_all()
+    clock.pass_by(10.0)
+    await tail.deal_with_all()
+    notes.run("BEGIN IMMEDIATE")
+    notes.say("one", "1", "good night 晚安")
+    tail.changed([root / "a.db-wal"])
+    await tail.deal_with_all()
+    notes.run("COMMIT")
+    assert (await dag_of(stage))["turns"] == {}
+    looks = reader.looks
+    for _ in range(3):
+        clock.pass_by(10.0)
+        await tail.deal_with_all()
+    assert list((await dag_of(stage))["turns"]) == ["1"]
+    assert reader.looks == looks + 1
 
 
 @pytest.mark.anyio
