@@ -240,6 +240,8 @@ class ConversationTail(Tail, Generic[R]):
         source.found = {one.name: one for one in conversations}
         waiting = self._backlog if source.is_backlog else self._changed
         for one in conversations:
+            if self._without_memory(one) >= one.sessions.keys():
+                continue
             if source.seen.get(one.name) != self._fingerprint(one):
                 waiting[Key(source.path, one.name)] = None
         source.is_backlog = False
@@ -302,8 +304,6 @@ class ConversationTail(Tail, Generic[R]):
     async def _bring(self, source: Source, one: Conversation, talk: Talk) -> None:
         """Places what is final, and saves the fingerprint with the last of it."""
         without = self._without_memory(one)
-        if without >= one.sessions.keys():
-            return
         standing = await anyio.to_thread.run_sync(self._read, source.path, one, without)
         await self._look_up(talk.known, standing)
         works = await anyio.to_thread.run_sync(partial(talk.known.works, standing, rewritten=True))
