@@ -281,10 +281,10 @@ def _repeated(
     late: Sequence[tuple[str, str]], shown: Sequence[str], signs: Mapping[str, tuple[str, str]]
 ) -> Sequence[str]:
     """Returns the end of what was shown that rows repeat from the first on, the longest one."""
-    for length in range(min(len(late), len(shown)), 0, -1):
-        end = shown[-length:]
-        if all(signs[key] == sign for key, sign in zip(end, late, strict=False)):
-            return end
+    for start in range(max(len(shown) - len(late), 0), len(shown)):
+        # Nothing is cut out before it is known to fit: a branch may have copied a talk of years.
+        if all(signs[shown[at]] == late[at - start] for at in range(start, len(shown))):
+            return shown[start:]
     return ()
 
 
