@@ -6,7 +6,7 @@ taken back although a fork goes on from it (nothing is).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from turnmark_session_store.model import CallerRef
 from turnmark_session_store.transcripts.opencode_chain import (
@@ -46,6 +46,7 @@ class SessionSet:
         for chain in self.chains.values():
             self._take(chain)
         cut_cycles(self.predecessors, list(self.predecessors))
+        self._spawned: dict[str, Mapping[str, Message]] = {}
         self.guessed: set[str] = set()
         self.waiting: set[str] = set()
         self.callers: dict[str, CallerRef] = {}
@@ -84,7 +85,7 @@ class SessionSet:
         parent = self.chains.get(record.parent or "")
         if parent is None or record.parent == name:
             return
-        message = _spawning_message(parent, record)
+        message = self._spawning_message(parent, record)
         if message is not None and message.id in parent.at:
             turn = parent.at[message.id]
         else:
@@ -94,6 +95,13 @@ class SessionSet:
             turn = _standing_at(parent, record.created_ms)
         if turn is not None:
             self.callers[name] = CallerRef(session=self.owners[turn], turn=turn)
+
+    def _spawning_message(self, parent: Chain, child: SessionRecord) -> Message | None:
+        """Returns the message that began a sub-agent: that names it, or the last with its task."""
+        spawned = self._spawned.get(parent.record.id)
+        if spawned is None:
+            spawned = self._spawned[parent.record.id] = _spawned_by(parent)
+        return spawned.get(child.id) or _telling_message(parent, child)
 
     def _taken_back(self) -> dict[str, list[str]]:
         """Returns by session the turns that were taken back and that nothing goes on from.
@@ -160,13 +168,19 @@ def _turn_at(chain: Chain, origin: Origin) -> str | None:
     return next((chain.at[one] for one in reversed(ids[:end]) if one in chain.at), None)
 
 
-def _spawning_message(parent: Chain, child: SessionRecord) -> Message | None:
-    """Returns the message that began a sub-agent: that names it, else the last with its task."""
+def _spawned_by(parent: Chain) -> dict[str, Message]:
+    """Returns the sub-agents' sessions that messages name, each with the first that does."""
     said = [*(turn.message for turn in parent.turns), *parent.record.messages]
     said += [one.message for one in parent.record.removed]
+    found: dict[str, Message] = {}
     for message in said:
-        if child.id in message.spawned:
-            return message
+        for session in message.spawned:
+            found.setdefault(session, message)
+    return found
+
+
+def _telling_message(parent: Chain, child: SessionRecord) -> Message | None:
+    """Returns the last message that told a sub-agent its task, None where none is known."""
     first = min(child.messages, key=lambda message: message.place, default=None)
     if first is None:
         return None
