@@ -190,12 +190,15 @@ class _Adoption:
         self.added: list[str] = []
         self.left_out: list[LeftOut] = []
         self.persons = self.known = 0
+        self._names: set[str] = set()
         self._before: dict[str, Topic | None] = {}
         self._after: dict[str, Topic] = {}
 
     def carry_out(self, blocks: Iterable[AdoptedBlock], sources: Sources) -> Applied:
         """Returns the topics with the blocks that are new, each at the end of its heading."""
         self._past.refresh()
+        blocks = list(blocks)
+        self._names = {block.id for block in blocks}
         places: dict[str, str] = {}
         for block in blocks:
             if block.id in places or self._is_known(block.id, sources):
@@ -237,14 +240,16 @@ class _Adoption:
         topic = self._after.get(path) or self._before[path] or _begun(path, block)
         cites = tuple(dict.fromkeys(self._labels(block)))
         self.persons += not cites
-        aliases = (name for name in block.aliases if not self._is_known(name, sources))
+        aliases = [name for name in dict.fromkeys(block.aliases) if name not in self._names]
+        aliases = [name for name in aliases if not self._is_known(name, sources)]
+        self._names.update(aliases)
         line = Block(
             raw="",
             kind="paragraph",
             id=block.id,
             text=mask_secrets(block.text)[0],
             cites=cites,
-            aliases=tuple(dict.fromkeys(aliases)),
+            aliases=tuple(aliases),
         )
         self._after[path] = put_block(topic, line, block.heading)
         return path

@@ -20,7 +20,7 @@ METHODS = (
     *("session.delete", "session.export", "session.import", "turn.append", "turn.sync"),
     *("memory.owed", "memory.flush", "memory.recall", "memory.context", "memory.core"),
     *("memory.topics", "memory.show", "memory.organize"),
-    *("memory.edit", "memory.remember", "memory.history", "memory.undo"),
+    *("memory.edit", "memory.remember", "memory.history", "memory.undo", "memory.adopt"),
     *("events.subscribe", "events.unsubscribe"),
 )
 KINDS = {
@@ -505,8 +505,22 @@ edits = st.one_of(
     ),
     st.fixed_dictionaries({"op": st.sampled_from(["pin", "unpin", "?"]), "block": texts}),
 )
+refs = st.fixed_dictionaries({"session": texts, "turn": texts})
+names = st.sampled_from(["b-00000001", "b-00000002", "b-1", ""])
+adopted = st.fixed_dictionaries(
+    {"id": names, "topic": topics, "text": texts},
+    optional={
+        **dict.fromkeys(("heading", "title"), texts),
+        "cites": st.lists(refs, max_size=2),
+        "aliases": st.lists(names, max_size=2),
+    },
+)
+settled = st.fixed_dictionaries({"session": texts, "turns": cites})
 FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "edits": st.lists(edits, max_size=3),
+    "origin": st.sampled_from(["other", "Other", "", "a b"]),
+    "blocks": st.lists(adopted, max_size=3),
+    "settled": st.lists(settled, max_size=2),
     "text": texts,
     "revision": numbers,
     **dict.fromkeys(("pin", "force"), st.booleans()),
@@ -541,6 +555,7 @@ NEEDED = {
     "memory.edit": ("edits",),
     "memory.remember": ("text",),
     "memory.undo": ("revision",),
+    "memory.adopt": ("origin",),
     "events.unsubscribe": ("subscription",),
 }
 OPTIONAL = {
@@ -566,6 +581,7 @@ OPTIONAL = {
     "memory.history": ("limit", "cursor"),
     "memory.remember": ("topic", "session", "pin"),
     "memory.undo": ("force",),
+    "memory.adopt": ("blocks", "settled"),
     "memory.organize": ("wait", "uncited", "dry_run"),
     "events.subscribe": ("types", "session", "since", "policy"),
 }

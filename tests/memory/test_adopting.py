@@ -211,3 +211,16 @@ async def test_secrets_are_masked_and_forged_marks_are_words() -> None:
         assert sorted(live_blocks(work.root)) == ["b-00000001", "b-00000002"]
         assert "\\# Not a heading\\[^s-0123456789ab]" in work.topic("people/dana")
         assert "a1B2c3D4" not in work.topic("people/dana")
+
+
+async def test_a_name_is_one_blocks_alone() -> None:
+    """An alias that a block of the same request has as its id, or that came before, is dropped."""
+    async with at_work() as work:
+        await talk(work)
+        both = ("b-00000001", "b-00000002", "b-0000000c", "b-0000000c")
+        done = await adopt(
+            work, block(1, "One.", "t1", aliases=both), block(2, "Two.", "t3", aliases=both)
+        )
+        assert (done.blocks, done.known) == (["b-00000001", "b-00000002"], 0)
+        for name, ref in (("b-00000002", "b-00000002"), ("b-0000000c", "b-00000001")):
+            assert (await work.memory.show(ShowRequest(ref=name))).ref == ref
