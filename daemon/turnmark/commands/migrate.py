@@ -36,6 +36,8 @@ _NAMED: Final = 20
 # One request's share: well under the 1 MiB that a frame may have.
 _REQUEST_BYTES: Final = 256 * 1024
 _TURNS_AT_ONCE: Final = 2_000
+_BLOCK_BYTES: Final = 3 * _REQUEST_BYTES
+_TOO_LONG: Final = "it is too long for a block; part it there, or leave it where it is"
 _NOT_HERE: Final = "it cites a session that could not be imported; run the command again"
 
 
@@ -168,10 +170,16 @@ class _Migration:
 
     def _send_blocks(self) -> bool:
         """Sends the blocks that can be here; tells whether they are."""
-        left = [block for block in self._plan.blocks if self._cites_missing(block)]
-        kept = [block for block in self._plan.blocks if not self._cites_missing(block)]
-        if left:
-            self.tally.failed.append(Problem(name=count(len(left), "block"), reason=_NOT_HERE))
+        long = [block for block in self._plan.blocks if _bytes_of(block) > _BLOCK_BYTES]
+        for block in long:
+            name = f"{block.topic}, {block.id}"
+            self.tally.problems.append(Problem(name=name, reason=_TOO_LONG))
+        sent = [block for block in self._plan.blocks if block not in long]
+        missing = [block for block in sent if self._cites_missing(block)]
+        kept = [block for block in sent if not self._cites_missing(block)]
+        left = [*long, *missing]
+        if missing:
+            self.tally.failed.append(Problem(name=count(len(missing), "block"), reason=_NOT_HERE))
         # Nor do turns count as dealt with that the blocks left behind rest on.
         self._waiting = {ref.session for block in left for ref in block.cites}
         failed: list[bool] = []
@@ -226,12 +234,16 @@ def _request(
     return {"origin": _ORIGIN, **asked}
 
 
+def _bytes_of(block: AdoptedBlock) -> int:
+    return len(msgspec.json.encode(block))
+
+
 def _shares(blocks: Sequence[AdoptedBlock]) -> Iterator[tuple[int, list[AdoptedBlock]]]:
     """Yields the blocks in shares that fit a request, each with how many came before it."""
     held: list[AdoptedBlock] = []
     size = done = 0
     for block in blocks:
-        cost = len(msgspec.json.encode(block))
+        cost = _bytes_of(block)
         if held and size + cost > _REQUEST_BYTES:
             yield done, held
             done, held, size = done + len(held), [], 0
