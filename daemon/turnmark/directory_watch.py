@@ -64,7 +64,8 @@ class DirectoryWatch:
         if self._fd < 0:
             raise Unavailable(f"no watch on directories: {os.strerror(ctypes.get_errno())}")
         self._watches: dict[Path, int] = {}
-        self._paths: dict[int, Path] = {}
+        # The system gives one watch to a directory, whatever paths lead to it.
+        self._paths: dict[int, dict[Path, None]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -80,15 +81,19 @@ class DirectoryWatch:
         """
         wanted = dict.fromkeys(directories)
         for path in self._watches.keys() - wanted.keys():
-            self._libc.inotify_rm_watch(self._fd, self._watches[path])
-            self._drop(self._watches[path])
+            watch = self._watches.pop(path)
+            names = self._paths.get(watch, {})
+            names.pop(path, None)
+            if not names:
+                self._libc.inotify_rm_watch(self._fd, watch)
+                self._paths.pop(watch, None)
         return [path for path in wanted if path not in self._watches and self._add(path)]
 
     def _add(self, path: Path) -> bool:
         watch = int(self._libc.inotify_add_watch(self._fd, os.fsencode(path), _MASK))
         if watch >= 0:
             self._watches[path] = watch
-            self._paths[watch] = path
+            self._paths.setdefault(watch, {})[path] = None
             return True
         error = OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         if not isinstance(error, FileNotFoundError | NotADirectoryError):
@@ -96,8 +101,7 @@ class DirectoryWatch:
         return False
 
     def _drop(self, watch: int) -> None:
-        path = self._paths.pop(watch, None)
-        if path is not None and self._watches.get(path) == watch:
+        for path in self._paths.pop(watch, {}):
             del self._watches[path]
 
     async def wait(self) -> Changes:
@@ -118,8 +122,7 @@ class DirectoryWatch:
             at += _EVENT.size + length
             name = told[at - length : at].rstrip(b"\0")
             lost = lost or bool(mask & _OVERFLOW)
-            directory = self._paths.get(watch)
-            if directory is not None:
+            for directory in self._paths.get(watch, ()):
                 paths.add(directory / os.fsdecode(name) if name else directory)
             if mask & _MOVE_SELF:
                 self._libc.inotify_rm_watch(self._fd, watch)

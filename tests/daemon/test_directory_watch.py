@@ -58,3 +58,21 @@ async def test_directories_come_and_go(tmp_path: Path) -> None:
         paths = await heard(watch, lambda paths: second / "two" in paths)
         assert tmp_path / "unheard" not in paths
         assert first / "one" in paths
+
+
+async def test_a_directory_under_two_paths_tells_by_each_that_is_followed(tmp_path: Path) -> None:
+    """The system has one watch for both: it stays as long as one of them is followed."""
+    place, link = tmp_path / "place", tmp_path / "链接"
+    place.mkdir()
+    link.symlink_to(place)
+    with DirectoryWatch() as watch:
+        assert watch.follow([place, link]) == [place, link]
+        (place / "one").touch()
+        await heard(watch, lambda paths: {place / "one", link / "one"} <= paths)
+        assert watch.follow([place]) == []
+        (link / "two").touch()
+        assert link / "two" not in await heard(watch, lambda paths: place / "two" in paths)
+        assert watch.follow([]) == []
+        assert watch.follow([link]) == [link]
+        (place / "three").touch()
+        await heard(watch, lambda paths: link / "three" in paths)
