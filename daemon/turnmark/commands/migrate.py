@@ -272,7 +272,7 @@ def _summary(tally: Tally) -> Iterator[str]:
         f"their sources ({count(tally.sources, 'turn')}), {tally.persons:,} as a person's."
     )
     if tally.known:
-        yield f"{count(tally.known, 'block')} are or were here already; they stay as they are."
+        yield f"Here already, or taken out here, and left so: {count(tally.known, 'block')}."
     would = "would be " if tally.dry_run else ""
     yield (
         f"{count(tally.settled, 'turn')} {would}taken as dealt with, "
