@@ -17,7 +17,7 @@ _TIMED_HITS = 10
 _DEEP_HITS = 100
 """Enough for the rank of the first evidence and for ten sessions."""
 
-_FLOOR_CONSTANTS = ("FLOOR", "HIT_SHARE")
+_FLOOR_CONSTANTS = ("FLOOR", "HIT_SHARE", "LEAST_OF_BEST")
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):

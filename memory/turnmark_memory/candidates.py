@@ -192,8 +192,10 @@ def _look_around(
 
 
 def _find(index: Index, kind: Kind, asked: Query, filters: Filters) -> list[Found]:
-    depth = DEPTH if index.size(kind) <= MANY else _DEPTH_OF_MANY
-    terms = (*asked.terms, *asked.kin)
+    # Synonyms would crowd out a large memory's rarer words: recall_crowded.py finds 4 points less.
+    is_small = index.size(kind) <= MANY
+    depth = DEPTH if is_small else _DEPTH_OF_MANY
+    terms = (*asked.terms, *asked.kin, *(asked.synonyms if is_small else ()))
     found = index.likely(kind, terms, depth, filters) if terms else []
     if asked.second and len(found) < _SECOND_CHANCE_BELOW:
         known = {one.row for one in found}

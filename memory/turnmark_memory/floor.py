@@ -3,6 +3,7 @@
 A memory that says something unrelated is worse than one that says nothing. What tells most is how
 much of the question one document speaks about, alone and with the turns around it, how near it is
 in meaning, and whether the question is about somebody or something that no document ever names.
+The candidate that is ranked first tells as well: whether the one who is asked about said it.
 What these signs mean depends on the question: a name that everybody's turns carry says nothing
 about what is asked of them ("What is Anna's blood type?"), and characters meet by chance where
 words don't. So questions that name somebody are weighed apart from those that don't, and unspaced
@@ -31,6 +32,7 @@ PossibleHit = tuple[Seen, float, tuple[float, ...]]
 
 _AROUND, _NEAR = FEATURES.index("share_around"), FEATURES.index("near")
 _BEFORE, _AFTER = FEATURES.index("near_before"), FEATURES.index("near_after")
+_SPEAKER, _WITH_BEFORE = FEATURES.index("speaker"), FEATURES.index("share_with_before")
 
 _TOGETHER = (1.0, 0.3, 0.2, 0.3)
 """What nearness, coverage, that with the turns around and the nearness of a turn beside it count
@@ -46,10 +48,14 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
     `coverage` is the share of the question that the best candidate speaks about, `around` the same
     with the turns around it, `about` the share apart from all names of the best that is by or about
     whom the question names. `unknown_names` and `unknown_words` are the shares that no document
-    has. With an embedder, `nearest` is the nearest one's nearness, `agreeing` the most that a
-    candidate has of nearness and coverage, taken as a part of the best, and `together` the most of
-    all that one candidate has; `elsewhere` is the nearness of the nearest in another script, and
-    `ahead` by how much it is nearer than those in the question's (-1 to 1).
+    has. `best` is the share of the candidate that is ranked first, with the turn before it, and
+    `said` whether it is by the speaker whom the question names, or a block about somebody named.
+
+    With an embedder, `nearest` is the nearest one's nearness, `agreeing` the most that a candidate
+    has of nearness and coverage, taken as a part of the best, and `together` the most of all that
+    one candidate has; `elsewhere` is the nearness of the nearest in another script, `ahead` by how
+    much it is nearer than those in the question's (-1 to 1), and `translated` the most that one in
+    another script has of the question, in names and words in its language.
 
     `named` and `unspaced` say what kind of question it is.
     """
@@ -59,10 +65,13 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
     unknown_names: float
     unknown_words: float
     about: float = 0.0
+    best: float = 0.0
+    said: float = 0.0
     nearest: float = 0.0
     agreeing: float = 0.0
     together: float = 0.0
     elsewhere: float = 0.0
+    translated: float = 0.0
     ahead: float = 0.0
     named: bool = False
     unspaced: bool = False
@@ -85,10 +94,23 @@ def signs_of(candidates: Candidates, seen: Sequence[Sighted], hits: Sequence[Pos
         agreeing=max(share * near for _, share, near in seen) / best if best else 0.0,
         together=_together(hits) if nearest else 0.0,
         elsewhere=elsewhere,
+        translated=_translated(seen, unspaced=unspaced) if elsewhere else 0.0,
         ahead=elsewhere - same if elsewhere else 0.0,
         named=matching.names_somebody,
         unspaced=unspaced,
     )
+
+
+def with_best(signs: Signs, values: Sequence[float], *, is_of_named: bool) -> Signs:
+    """Returns the signs with what the values of the candidate say that is ranked first."""
+    return msgspec.structs.replace(signs, best=values[_WITH_BEFORE], said=float(is_of_named))
+
+
+def is_of_named(candidates: Candidates, one: Seen, values: Sequence[float]) -> bool:
+    """Tells whether a turn is by the speaker whom the question names, or a block about someone."""
+    if one.kind == "block":
+        return bool(one.match.bits & candidates.matching.known_names)
+    return bool(candidates.named and values[_SPEAKER])
 
 
 def _about(candidates: Candidates, seen: Sequence[Sighted]) -> float:
@@ -125,6 +147,15 @@ def _by_script(seen: Sequence[Sighted], *, unspaced: bool) -> tuple[float, float
     return found.get(True, 0.0), found.get(False, 0.0)
 
 
+def _translated(seen: Sequence[Sighted], *, unspaced: bool) -> float:
+    """Returns the most that a candidate in another script has of the question."""
+    best = 0.0
+    for one, share, _ in seen:
+        if share > best and is_unspaced(one.found.terms) != unspaced:
+            best = share
+    return best
+
+
 class Weighing(msgspec.Struct, frozen=True, kw_only=True):
     """The weights of some signs for one kind of question; a sum of 0 is the threshold."""
 
@@ -138,9 +169,9 @@ class Weighing(msgspec.Struct, frozen=True, kw_only=True):
         return self.bias + sum(w * value for w, value in zip(self.weights, values, strict=True))
 
 
-BY_WORDS = ("coverage", "around", "about", "unknown_names", "unknown_words")
+BY_WORDS = ("coverage", "around", "about", "unknown_names", "unknown_words", "best", "said")
 WITH_MEANING = (*BY_WORDS, "nearest", "agreeing", "together")
-ELSEWHERE = ("unknown_names", "unknown_words", "elsewhere", "ahead")
+ELSEWHERE = ("unknown_names", "unknown_words", "elsewhere", "ahead", "translated")
 """The signs that are weighed: by words, with meaning, and for an answer in another script. There
 words that no document has are what one expects."""
 
@@ -158,22 +189,22 @@ def _weighings(
 _BY_WORDS = _weighings(
     BY_WORDS,
     {
-        (False, False): (0.37, (1.04, 3.46, 1.04, 0.00, -3.04)),
-        (False, True): (-1.10, (2.02, 0.69, 5.05, -9.38, 1.18)),
-        (True, False): (-2.86, (3.08, 5.94, 3.08, 0.00, -2.20)),
-        (True, True): (-1.40, (2.68, 0.35, 3.97, -2.99, 0.01)),
+        (False, False): (-1.64, (0.99, 4.91, 0.99, 0.00, -2.70, 1.95, 0.00)),
+        (False, True): (-0.82, (2.15, 0.41, 3.47, -7.09, 0.00, 0.00, 2.24)),
+        (True, False): (-3.16, (1.90, 3.93, 1.90, 0.00, -2.72, 5.76, 0.00)),
+        (True, True): (-1.41, (2.15, 0.00, 2.63, -2.20, 0.00, 0.57, 1.41)),
     },
 )
 _WITH_MEANING = _weighings(
     WITH_MEANING,
     {
-        (False, False): (-2.22, (0.11, 2.21, 0.11, 0.00, -2.24, 3.95, 1.73, 2.56)),
-        (False, True): (-4.68, (0.25, 0.34, 4.85, -8.30, 1.95, 2.64, 4.05, 2.31)),
-        (True, False): (-5.75, (1.27, 4.30, 1.27, 0.00, -1.39, 3.38, 2.12, 3.96)),
-        (True, True): (-3.57, (2.39, -1.21, 2.88, -3.15, 0.03, 0.32, 4.05, 1.57)),
+        (False, False): (-3.29, (0.00, 4.25, 0.00, 0.00, -2.60, 0.28, 0.00, 3.75, 1.43, 2.72)),
+        (False, True): (-5.94, (0.00, 0.78, 2.55, -5.04, 0.00, 0.00, 3.00, 3.27, 4.12, 2.43)),
+        (True, False): (-5.10, (0.48, 3.25, 0.48, 0.00, -2.04, 3.61, 0.00, 3.32, 1.78, 3.48)),
+        (True, True): (-6.87, (1.51, 0.00, 1.20, -0.99, -0.41, 0.00, 2.90, 1.52, 3.81, 1.98)),
     },
 )
-_ELSEWHERE = Weighing(of=ELSEWHERE, weights=(1.22, -1.44, 8.36, 2.67), bias=-4.16)
+_ELSEWHERE = Weighing(of=ELSEWHERE, weights=(0.00, -1.08, 6.17, 2.71, 6.49), bias=-3.23)
 
 
 def known(signs: Signs, *, with_meaning: bool) -> float:

@@ -33,6 +33,22 @@ _KINDS: Final = """
     curry taco sushi sandwich burger cheese fruit vegetable steak stew muffin brownie pancake tofu
     dumpling 蛋糕 饼干 面包 面条 饺子 米饭 火锅 牛肉 鸡肉 豆腐 沙拉 巧克 包子;
 
+    nut nuts 坚果: hazelnut peanut almond walnut cashew pistachio 花生 核桃 杏仁 榛子 腰果;
+
+    fruit fruits 水果: apple pear banana orange grape peach mango cherry strawberry lemon melon 苹果
+    香蕉 橙子 葡萄 芒果 草莓 西瓜 樱桃;
+
+    vegetable vegetables 蔬菜: carrot onion cabbage potato tomato spinach cucumber broccoli lettuce
+    白菜 土豆 番茄 菠菜 黄瓜 萝卜;
+
+    meat 肉类: beef pork lamb chicken ham bacon turkey 牛肉 猪肉 羊肉 鸡肉;
+
+    furniture 家具: table chair sofa wardrobe desk shelf bed drawer 桌子 椅子 沙发 柜子 书架;
+
+    database databases 数据: postgres postgresql mysql sqlite redis mongo oracle;
+
+    browser browsers 浏览: chrome firefox safari edge;
+
     drink drinks beverage beverages 饮料: coffee tea water juice wine beer milk soda smoothie
     cocktail lemonade 咖啡 绿茶 红茶 果汁 啤酒 牛奶 豆浆;
 

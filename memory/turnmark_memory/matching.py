@@ -83,7 +83,7 @@ class Matching:
             (
                 weight,
                 _between_blanks(unit.full),
-                _between_blanks(unit.half[:1] + unit.kin),
+                _by_script(_between_blanks(unit.half[:1] + unit.kin)),
                 _by_script(_between_blanks(unit.members)),
             )
             for weight, (_, unit) in zip(self._topical_weights, units, strict=True)
@@ -130,13 +130,14 @@ class Matching:
                 bits |= bit
                 times.append((weight, count))
             else:
-                for part in parts:
+                plain = terms.isascii()
+                for part in parts[plain]:
                     if part in terms:
                         bits |= bit << _PART
                         times.append((_IN_PLACE * weight, 1))
                         break
                 else:
-                    for member in members[terms.isascii()]:
+                    for member in members[plain]:
                         if member in terms:
                             bits |= bit << _MEMBER
                             times.append((_IN_PLACE * weight, 1))

@@ -26,8 +26,10 @@ import apsw
 import msgspec
 
 from turnmark_memory.kinds import KINDS
+from turnmark_memory.synonyms import SYNONYMS
 from turnmark_memory.traits import Wants, wants_of
-from turnmark_memory.word_forms import BASE_FORMS, STAND_INS, TRANSLATIONS
+from turnmark_memory.translations import TRANSLATIONS
+from turnmark_memory.word_forms import BASE_FORMS, STAND_INS
 
 _LONGEST_TERM_CHARS = 40
 """A longer run is an encoded blob: its beginning is enough to find it again."""
@@ -146,14 +148,15 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
 class Query(msgspec.Struct, frozen=True, kw_only=True):
     """A question, taken apart.
 
-    `terms` and `kin` are looked for first; `second` (single characters) when those find too
-    little. `units` are what coverage is measured over. `phrases` are two terms between blanks that
-    stand side by side in a document that says it in the same words. Empty `terms` and `second`:
-    nothing can be found.
+    `terms` and `kin` are looked for first (in a small memory `synonyms`, too); `second` (single
+    characters) when those find too little. `units` are what coverage is measured over. `phrases`
+    are two terms between blanks that stand side by side in a document that says it in the same
+    words. Empty `terms` and `second`: nothing can be found.
     """
 
     terms: tuple[str, ...]
     kin: tuple[str, ...] = ()
+    synonyms: tuple[str, ...] = ()
     second: tuple[str, ...]
     units: tuple[Unit, ...]
     phrases: tuple[str, ...] = ()
@@ -198,11 +201,13 @@ def query_of(text: str) -> Query:
         units = [Unit(full=tuple(_pairs(w)), half=tuple(w) if _is_run(w) else ()) for w in words]
         units = list(dict.fromkeys(units))
     terms = dict.fromkeys(term for unit in units for term in unit.full)
-    kin = dict.fromkeys(term for unit in units for term in unit.kin if term not in terms)
+    kin = dict.fromkeys(kin for term in terms for kin in _searched().get(term, ()))
+    synonyms = dict.fromkeys(term for unit in units for term in unit.kin if term not in kin)
     second = dict.fromkeys(term for unit in units for term in unit.half if term not in terms)
     return Query(
         terms=tuple(terms),
-        kin=tuple(kin),
+        kin=tuple(term for term in kin if term not in terms),
+        synonyms=tuple(term for term in synonyms if term not in terms),
         second=tuple(second),
         units=tuple(units),
         phrases=tuple(dict.fromkeys(_phrases(units))),
@@ -370,8 +375,8 @@ def _with_answers(terms: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @cache
-def _kin() -> Mapping[str, tuple[str, ...]]:
-    """Returns the terms that may stand for a term, in its own language and in the other one."""
+def _searched() -> Mapping[str, tuple[str, ...]]:
+    """Returns what is always looked for beside a term: stand-ins and the other language."""
     found: dict[str, dict[str, None]] = defaultdict(dict)
     for word, others in STAND_INS.items():
         found[_stem(word)].update(dict.fromkeys(map(_stem, others)))
@@ -379,6 +384,15 @@ def _kin() -> Mapping[str, tuple[str, ...]]:
         found[_stem(word)].update(dict.fromkeys(others))
         for other in others:
             found[other][_stem(word)] = None
+    return {term: tuple(kin) for term, kin in found.items()}
+
+
+@cache
+def _kin() -> Mapping[str, tuple[str, ...]]:
+    """Returns the terms that may stand for a term in what was found, synonyms among them."""
+    found = {term: dict.fromkeys(kin) for term, kin in _searched().items()}
+    for word, others in SYNONYMS.items():
+        found.setdefault(_stem(word), {}).update(dict.fromkeys(map(_stem, others)))
     return {term: tuple(kin) for term, kin in found.items()}
 
 

@@ -72,32 +72,6 @@ _STAND_INS: Final = """
     create make build; build make; make create build
 """
 
-_TRANSLATIONS: Final = """
-    backend 后端; frontend 前端; service 服务; server 服务; database 数据; data 数据; code 代码;
-    test 测试; deploy 部署; release 发布; version 版本; project 项目; team 团队; meeting 会议;
-    customer 客户; user 用户; order 订单; payment 支付; invoice 发票; budget 预算; price 价格;
-    cost 费用; salary 工资; company 公司; office 办公; boss 老板; colleague 同事; manager 经理;
-    job 工作; work 工作; interview 面试; school 学校; university 大学; teacher 老师; student 学生;
-    class 课程; exam 考试; homework 作业; book 书籍; movie 电影; music 音乐; song 歌曲; game 游戏;
-    sport 运动; football 足球; basketball 篮球; swim 游泳; run 跑步; hike 爬山; travel 旅行;
-    trip 旅行; flight 航班; airport 机场; train 火车; station 车站; hotel 酒店; ticket 车票;
-    car 汽车; bike 单车; bicycle 单车; home 家里; house 房子; apartment 公寓; kitchen 厨房;
-    garden 花园; city 城市; country 国家; hospital 医院; doctor 医生; medicine 药物;
-    allergy 过敏; allergic 过敏; birthday 生日; wedding 婚礼; holiday 假期; vacation 假期;
-    family 家人; mother 妈妈; father 爸爸; parent 父母; child 孩子; son 儿子; daughter 女儿;
-    brother 哥哥 弟弟; sister 姐姐 妹妹; wife 妻子 老婆; husband 丈夫 老公; friend 朋友;
-    dog 小狗; cat 小猫; food 食物; dinner 晚饭; lunch 午饭; breakfast 早饭; coffee 咖啡; tea 喝茶;
-    restaurant 餐厅 饭店; vegetarian 吃素 素食; phone 手机 电话; computer 电脑; password 密码;
-    email 邮箱 邮件; network 网络; log 日志; error 错误 报错; bug 错误; failure 故障; outage 故障;
-    alert 告警 报警; cache 缓存; queue 队列; branch 分支; commit 提交; merge 合并; review 评审;
-    file 文件; folder 目录; directory 目录; configuration 配置; port 端口; interface 接口;
-    framework 框架; library 框架; language 语言; model 模型; certificate 证书; backup 备份;
-    schedule 计划; plan 计划; deadline 截止; monday 周一; tuesday 周二; wednesday 周三;
-    thursday 周四; friday 周五; saturday 周六; sunday 周日; weekend 周末; tomorrow 明天;
-    morning 早上 上午; evening 晚上; move 搬到; live 住在; buy 买了; like 喜欢; hate 讨厌;
-    learn 学习; name 名字; color 颜色; colour 颜色; rent 房租; contract 合同; weather 天气
-"""
-
 
 def _groups(table: str) -> list[list[str]]:
     return [group.split() for group in table.split(";")]
@@ -110,6 +84,3 @@ BASE_FORMS: Final = {form: base for base, *forms in _groups(_IRREGULAR) for form
 STAND_INS: Final = {word: tuple(others) for word, *others in _groups(_STAND_INS)}
 """What else the answer may say where a question says this: one way only, from the question's word
 to the answer's, general and from everyday speech."""
-
-TRANSLATIONS: Final = {word: tuple(others) for word, *others in _groups(_TRANSLATIONS)}
-"""The pairs of characters by which Chinese says an English word, for questions both ways."""

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from memory.indexed import block, turn
 from turnmark_memory import ranking
-from turnmark_memory.candidates import Candidates
+from turnmark_memory.candidates import Candidates, gather
 from turnmark_memory.index import Index
 from turnmark_memory.index_schema import Filters, Found
 from turnmark_memory.matching import Matching
-from turnmark_memory.ranking import rank
+from turnmark_memory.ranking import LEAST_OF_BEST, rank
 from turnmark_memory.recall import lexical
 from turnmark_memory.search_text import query_of
 
@@ -302,3 +302,22 @@ def test_a_higher_floor_never_lets_more_through(
         patch.setattr(ranking, "FLOOR", low)
         assert above in ([], refs(index, question))
         index.close()
+
+
+def test_a_hit_far_below_the_best_is_left_out(tmp_path: Path) -> None:
+    """It shares a word, but beside what answers it is unrelated; without a floor it is there."""
+    index = Index.open(tmp_path / "index.db")
+    index.add_turns(
+        [
+            turn(
+                "s-1", "Robin lives in a red house by the old mill in Utrecht.", 0, speaker="Robin"
+            ),
+            *(turn(f"s-{n}", f"List the files in folder {n} by the mill.", n) for n in range(2, 9)),
+        ]
+    )
+    asked = query_of("Which red house by the old mill does Robin live in?")
+    candidates = gather(index, asked, Filters(), ("turn",))
+    ranked = rank(asked, candidates)
+    assert ranked[0].found.ref == "s-1"
+    assert all(one.score >= LEAST_OF_BEST * ranked[0].score for one in ranked)
+    assert len(rank(asked, candidates, floored=False)) > len(ranked)
