@@ -273,8 +273,8 @@ async def test_a_sub_agent_is_read_with_what_spawned_it(folder: Path, tailed: Ta
 
 def test_times_of_any_number_of_digits_are_none(folder: Path) -> None:
     """They cost nothing but the time."""
-    odd: Any
-    for odd in (10**400, -(10**400), 1e308, True, [], "10000-01-01"):
+    values: tuple[Any, ...] = (10**400, -(10**400), 1e308, True, {}, "10000-01-01")
+    for odd in values:
         first = message("e1", None, 1, "user", "你好")
         first["timestamp"] = first["message"]["timestamp"] = odd
         path = write(folder / "odd.jsonl", header("odd", timestamp=odd), first)

@@ -460,7 +460,7 @@ def test_a_long_way_is_gone_once() -> None:
             {"u", "v"},
         ),
         ([("c", "context", "u", ""), ("u", "user", "c", "")], {"u"}),
-        ([("c", "context", "ROOT", ""), ("u", "user", "c", "")], set()),
+        ([("c", "context", "ROOT", ""), ("u", "user", "c", "")], set[str]()),
     ],
 )
 def test_what_hangs_from_nowhere_is_lost(rows: list[Any], lost: set[str]) -> None:
