@@ -188,7 +188,8 @@ def _hit_pieces(core: str, hits: Sequence[Hit], count_tokens: Callable[[str], in
 def _line(hit: Hit) -> str:
     words = "\n  ".join(line for line in hit.text.strip().splitlines() if line.strip())
     when = (hit.time or "").partition("T")[0]
-    note = _BRANCH_NOTES[hit.branch]
+    past = f"superseded by [{hit.superseded_by}]" if hit.superseded_by else ""
+    note = ", ".join(part for part in (_BRANCH_NOTES[hit.branch], past) if part)
     if hit.kind == "turn":
         about = ", ".join(part for part in (when, f"[{hit.ref}]", note) if part)
         return f"- {hit.speaker} said: {words} ({about})"

@@ -29,7 +29,10 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A block or turn that answers; `ref` is a block id or a label."""
+    """A block or turn that answers; `ref` is a block id or a label.
+
+    `superseded_by` of a turn is the block that holds instead of all that rested on it.
+    """
 
     ref: str
     kind: HitKind
@@ -47,14 +50,19 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def collapsed(hits: Sequence[Hit]) -> list[Hit]:
     """Returns the hits, best first, without those that say again what another one says.
 
-    A block stands for a turn that it cites and quotes, at the better one's place. Turns in the same
-    words stay: they were said at different times, and may lie on different branches.
+    A block stands for a turn that it cites and quotes, at the better one's place, and comes before
+    what it superseded. Turns in the same words stay: they were said at different times, and may lie
+    on different branches.
     """
     quoting = {
         source.label: hit for hit in reversed(hits) if hit.kind == "block" for source in hit.sources
     }
+    blocks = {hit.ref: hit for hit in hits if hit.kind == "block"}
     kept: dict[str, Hit] = {}
     for hit in hits:
+        successor = blocks.get(hit.superseded_by or "")
+        if successor is not None:
+            kept.setdefault(successor.ref, msgspec.structs.replace(successor, score=hit.score))
         block = quoting.get(hit.ref) if hit.kind == "turn" else None
         if block is not None and quotes(block.text, hit.text):
             kept.setdefault(block.ref, msgspec.structs.replace(block, score=hit.score))

@@ -36,6 +36,7 @@ from turnmark_memory.index_rows import (
     row_of_block,
     rows_of_blocks,
     set_learnt,
+    successors_of_turns,
     topic_row,
     turn_doc,
     turn_docs,
@@ -253,6 +254,11 @@ class Index:
         with self._file.reading() as db:
             row = row_of_block(db, block)
             return () if row is None else cites_of_row(db, row)
+
+    def successors(self, labels: Iterable[str]) -> dict[str, str]:
+        """Maps turns all of whose blocks are superseded to the block that holds instead."""
+        with self._file.reading() as db:
+            return successors_of_turns(db, labels)
 
     def blocks_citing(self, label: str) -> list[str]:
         """Returns the ids of the blocks that cite a turn, superseded ones too, sorted."""

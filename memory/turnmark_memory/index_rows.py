@@ -270,6 +270,24 @@ def cites_of_row(db: Database, row: int) -> tuple[str, ...]:
     return tuple(str(label) for (label,) in found)
 
 
+def successors_of_turns(db: Database, labels: Iterable[str]) -> dict[str, str]:
+    """Maps turns that no block rests on any more to the block that stands for their blocks now."""
+    sql = """WITH RECURSIVE
+        named (name, row) AS (SELECT block, row FROM block UNION ALL SELECT alias, row FROM alias),
+        later (label, name) AS (
+            SELECT label, max(superseded_by) FROM cite JOIN block USING (row)
+            WHERE label IN (SELECT value FROM json_each(?))
+            GROUP BY label HAVING count(superseded_by) = count(*)
+            UNION
+            SELECT label, superseded_by FROM later JOIN named USING (name) JOIN block USING (row)
+            WHERE superseded_by IS NOT NULL
+        )
+        SELECT label, block FROM later JOIN named USING (name) JOIN block USING (row)
+        WHERE superseded_by IS NULL"""
+    rows = db.execute(sql, (_listed(labels),))
+    return {str(label): str(block) for label, block in rows.fetchall()}
+
+
 def joined(terms: Sequence[str]) -> str:
     """Returns terms between blanks, so that `" term " in` finds one."""
     return f" {' '.join(terms)} " if terms else " "

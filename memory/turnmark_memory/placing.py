@@ -50,12 +50,16 @@ _UNKNOWN = Place(state="unknown", on_path=False, only_here=False, of_session=Fal
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
-    """A ranked block or turn with the turns that it rests on; `lost` stand for those not here."""
+    """A ranked block or turn with the turns that it rests on; `lost` stand for those not here.
+
+    `superseded_by` is the block that holds instead of what was said there.
+    """
 
     ranked: Ranked
     block: BlockDoc | None
     turns: tuple[TurnDoc, ...]
     lost: tuple[Place, ...] = ()
+    superseded_by: str | None = None
 
 
 def label_of_places(places: Iterable[Place]) -> BranchLabel | None:
@@ -81,16 +85,29 @@ def load(index: Index, ranked: Sequence[Ranked]) -> list[Loaded]:
     labels = [one.found.ref for one in ranked if one.kind == "turn"]
     labels += (label for block in blocks.values() for label in block.cites)
     turns = index.turns(dict.fromkeys(labels))
-    loaded = (_loaded(index, one, blocks, turns) for one in ranked)
+    successors = index.successors(one.found.ref for one in ranked if one.kind == "turn")
+    loaded = (
+        _loaded_turn(one, turns, successors)
+        if one.kind == "turn"
+        else _loaded_block(index, one, blocks, turns)
+        for one in ranked
+    )
     return [one for one in loaded if one is not None]
 
 
-def _loaded(
+def _loaded_turn(
+    ranked: Ranked, turns: Mapping[str, TurnDoc], successors: Mapping[str, str]
+) -> Loaded | None:
+    turn = turns.get(ranked.found.ref)
+    if turn is None:
+        return None
+    successor = successors.get(turn.label)
+    return Loaded(ranked=ranked, block=None, turns=(turn,), superseded_by=successor)
+
+
+def _loaded_block(
     index: Index, ranked: Ranked, blocks: Mapping[str, BlockDoc], turns: Mapping[str, TurnDoc]
 ) -> Loaded | None:
-    if ranked.kind == "turn":
-        turn = turns.get(ranked.found.ref)
-        return None if turn is None else Loaded(ranked=ranked, block=None, turns=(turn,))
     block = blocks.get(ranked.found.ref)
     if block is None:
         return None
@@ -103,6 +120,7 @@ def _loaded(
             for label in block.cites
             if label not in turns
         ),
+        superseded_by=block.superseded_by,
     )
 
 
@@ -115,8 +133,10 @@ def hit_of(loaded: Loaded, places: Mapping[TurnRef, Place]) -> Hit | None:
     score = loaded.ranked.score * (_OWN_BOOST if branch == "own" else 1.0)
     sources = tuple(source_of(turn) for turn, place in placed if not place.is_taken_back)
     if loaded.block is None:
-        return _turn_hit(loaded.turns[0], score, branch, sources)
-    return _block_hit(loaded.block, score, branch, sources)
+        hit = _turn_hit(loaded.turns[0], score, branch, sources)
+    else:
+        hit = _block_hit(loaded.block, score, branch, sources)
+    return msgspec.structs.replace(hit, superseded_by=loaded.superseded_by)
 
 
 def _turn_hit(turn: TurnDoc, score: float, branch: BranchLabel, sources: tuple[Source, ...]) -> Hit:
@@ -147,7 +167,6 @@ def _block_hit(
         sources=sources,
         topic=block.topic,
         time=newest or written,
-        superseded_by=block.superseded_by,
     )
 
 

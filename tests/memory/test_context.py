@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import anyio
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -72,6 +73,12 @@ def test_an_alternative_is_marked_as_such() -> None:
     """The reader must not take a sibling branch's words for its own."""
     answer = pack("", [hit("b-9", "Use Postgres.", branch="other-branch")], 9_999, count)
     assert "another branch of this session" in answer.text
+
+
+def test_what_was_superseded_is_marked_as_such() -> None:
+    """A reader takes no old word for what holds."""
+    old = msgspec.structs.replace(hit("s-1", "I live in Lisbon."), superseded_by="b-9")
+    assert "superseded by [b-9]" in pack("", [old], 9_999, count).text
 
 
 def test_nothing_to_say_is_no_text() -> None:

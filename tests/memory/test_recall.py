@@ -263,6 +263,44 @@ async def test_superseded_blocks_are_history(index: Index, recall: Recall) -> No
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
+    ("query", "said", "now"),
+    [
+        ("where does Dana live?", "I live in Lisbon.", "Dana moved to Porto."),
+        ("李雷住在哪里？", "我住在成都。", "李雷搬到了杭州。"),
+    ],
+)
+async def test_what_holds_now_comes_before_the_words_that_it_superseded(
+    index: Index, recall: Recall, query: str, said: str, now: str
+) -> None:
+    """The turn stays evidence of its time, and says what holds instead."""
+    index.add_turns([turn("s-1", said, speaker="李雷"), turn("s-2", "Porto 杭州 !", 1)])
+    blocks = [
+        block("b-new", now, "s-2", aliases=("b-next",)),
+        block("b-old", said, "s-1", superseded_by="b-next"),
+    ]
+    index.set_topic("people/dana", "", 1, blocks)
+    found = {hit.ref: hit.superseded_by for hit in (await ask(recall, query)).hits}
+    assert {"b-new": None, "s-1": "b-new"}.items() <= found.items()
+    assert list(found).index("b-new") < list(found).index("s-1")
+
+
+def test_a_turn_is_superseded_with_the_last_block_that_rests_on_it(index: Index) -> None:
+    """Through all that came after; not by a circle, and not by what is gone."""
+    blocks = [
+        block("b-1", "one", "s-1", "s-2", superseded_by="b-2"),
+        block("b-2", "two", superseded_by="b-3"),
+        block("b-3", "three"),
+        block("b-4", "four", "s-2"),
+        block("b-5", "five", "s-3", superseded_by="b-6"),
+        block("b-6", "six", superseded_by="b-5"),
+        block("b-7", "seven", "s-4", superseded_by="b-gone"),
+    ]
+    index.set_topic("people/dana", "", 1, blocks)
+    assert index.successors(["s-1", "s-2", "s-3", "s-4", "s-5"]) == {"s-1": "b-3"}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
     ("filters", "expected"),
     [
         ({"since": "2026-08-10"}, ["s-1"]),
