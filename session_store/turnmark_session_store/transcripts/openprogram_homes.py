@@ -47,11 +47,11 @@ def homes_of(root: Path) -> Homes:
         if _is_home(home):
             homes[home] = None
     for name, place in _locations(sessions / LOCATIONS, missing).items():
-        home = _home_at(place, name)
-        if isinstance(home, str):
-            missing.append((name, home))
+        found = _home_at(place, name)
+        if isinstance(found, str):
+            missing.append((name, found))
         else:
-            homes[home] = None
+            homes[found] = None
     unnamed = [home for home in homes if replace_surrogates(home.name) != home.name]
     for home in unnamed:
         del homes[home]
