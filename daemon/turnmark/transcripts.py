@@ -21,21 +21,21 @@ from turnmark_session_store import SessionStore
 from turnmark_session_store.backlog import park_backlog
 from turnmark_session_store.transaction import Transaction
 from turnmark_session_store.transcripts import weclaw
-from turnmark_session_store.transcripts.claude_live import ClaudeCodeLiveReader
-from turnmark_session_store.transcripts.codex_live import CodexLiveReader
-from turnmark_session_store.transcripts.codex_sessions import AGENT as CODEX
-from turnmark_session_store.transcripts.compressed import compressed_below, is_unread
+from turnmark_session_store.transcripts.claude_code.live import ClaudeCodeLiveReader
+from turnmark_session_store.transcripts.codex.compressed import compressed_below, is_unread
+from turnmark_session_store.transcripts.codex.live import CodexLiveReader
+from turnmark_session_store.transcripts.codex.sessions import AGENT as CODEX
 from turnmark_session_store.transcripts.database_live import DatabaseReader
 from turnmark_session_store.transcripts.database_tail import DatabaseTail
-from turnmark_session_store.transcripts.hermes_live import HermesLiveReader
+from turnmark_session_store.transcripts.hermes.live import HermesLiveReader
 from turnmark_session_store.transcripts.live import LiveReader
-from turnmark_session_store.transcripts.openclaw_database import OpenClawDatabaseReader
-from turnmark_session_store.transcripts.openclaw_live import OpenClawLiveReader
-from turnmark_session_store.transcripts.opencode_live import OpencodeDatabases
-from turnmark_session_store.transcripts.opencode_storage import OpencodeStorages, StorageTail
-from turnmark_session_store.transcripts.openprogram import AGENT as OPENPROGRAM
-from turnmark_session_store.transcripts.openprogram_tail import OpenProgramTail
-from turnmark_session_store.transcripts.pi_live import PiLiveReader
+from turnmark_session_store.transcripts.openclaw.database import OpenClawDatabaseReader
+from turnmark_session_store.transcripts.openclaw.live import OpenClawLiveReader
+from turnmark_session_store.transcripts.opencode.live import OpencodeDatabases
+from turnmark_session_store.transcripts.opencode.storage import OpencodeStorages, StorageTail
+from turnmark_session_store.transcripts.openprogram.reader import AGENT as OPENPROGRAM
+from turnmark_session_store.transcripts.openprogram.tail import OpenProgramTail
+from turnmark_session_store.transcripts.pi.live import PiLiveReader
 from turnmark_session_store.transcripts.tail import TranscriptTail
 from turnmark_session_store.transcripts.tail_loop import Placed, Tail, TailStatus
 

@@ -33,7 +33,7 @@ from session_store.transcripts.tailing import Dag, append, dag_in, differences
 from turnmark.transcripts import is_of_transcripts
 from turnmark_events.types import TipMoved
 from turnmark_session_store.database import open_reader
-from turnmark_session_store.transcripts.openclaw_tables import NAME
+from turnmark_session_store.transcripts.openclaw.tables import NAME
 
 SECONDS = 60
 CODEX_PROMPTS = (uuid7(1, 7), uuid7(2, 8))

@@ -25,11 +25,12 @@ from turnmark.terminal import one_line
 from turnmark_events.errors import NotFound, Refused, TurnmarkError
 from turnmark_session_store.model import MarkOut
 from turnmark_session_store.recordable import text_of
-from turnmark_session_store.transcripts import compressed, weclaw
-from turnmark_session_store.transcripts.claude_code import ClaudeCodeReader
-from turnmark_session_store.transcripts.codex import CodexReader
-from turnmark_session_store.transcripts.openprogram import OpenProgramReader
-from turnmark_session_store.transcripts.pi import PiReader
+from turnmark_session_store.transcripts import weclaw
+from turnmark_session_store.transcripts.claude_code.reader import ClaudeCodeReader
+from turnmark_session_store.transcripts.codex import compressed
+from turnmark_session_store.transcripts.codex.reader import CodexReader
+from turnmark_session_store.transcripts.openprogram.reader import OpenProgramReader
+from turnmark_session_store.transcripts.pi.reader import PiReader
 from turnmark_session_store.transcripts.reader import Reader, ReadSession, ReadTurn
 from turnmark_session_store.transcripts.recognise import EXPORT_AGENT, find_transcripts
 
@@ -137,9 +138,9 @@ def readers(*, skip_directories: Sequence[Path] = ()) -> tuple[Reader, ...]:
     Those of agents that keep databases need SQLite, which no command is to load before it knows
     that a daemon answers.
     """
-    from turnmark_session_store.transcripts.hermes import HermesReader  # noqa: PLC0415 - see above
-    from turnmark_session_store.transcripts.openclaw import OpenClawReader  # noqa: PLC0415
-    from turnmark_session_store.transcripts.opencode import OpencodeReader  # noqa: PLC0415
+    from turnmark_session_store.transcripts.hermes.reader import HermesReader  # noqa: PLC0415 - see above
+    from turnmark_session_store.transcripts.openclaw.reader import OpenClawReader  # noqa: PLC0415
+    from turnmark_session_store.transcripts.opencode.reader import OpencodeReader  # noqa: PLC0415
 
     kinds = (
         ClaudeCodeReader,

@@ -23,7 +23,7 @@ from turnmark_memory.labels import block_id_of
 from turnmark_memory.requests import AdoptedBlock, SettledTurns
 from turnmark_session_store.model import CallerRef, Speaker, TurnIn
 from turnmark_session_store.recordable import replace_surrogates
-from turnmark_session_store.transcripts.openprogram import (
+from turnmark_session_store.transcripts.openprogram.reader import (
     AGENT,
     OpenProgramReader,
     sessions_of,

@@ -24,7 +24,7 @@ import msgspec
 from turnmark.openprogram.archive import Frame
 from turnmark_session_store.fences import cut_fences
 from turnmark_session_store.recordable import is_recordable, text_of
-from turnmark_session_store.transcripts.openprogram_graph import SessionGraph
+from turnmark_session_store.transcripts.openprogram.graph import SessionGraph
 from turnmark_session_store.transcripts.reader import ReadSession, ReadTurn
 
 _MARK: Final = "memory_written_scriptorium"

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from turnmark_events.errors import NotFound, Refused, Unavailable
-from turnmark_session_store.transcripts.openprogram_homes import files_of_home, homes_of
+from turnmark_session_store.transcripts.openprogram.homes import files_of_home, homes_of
 
 _WORKSPACE = re.compile(r"w-[0-9a-f]{8,}")
 # The memory's own files have had two names; the older one is looked for where the newer is missing.

@@ -15,8 +15,8 @@ from anyio.abc import TaskStatus
 
 from turnmark.directory_watch import DirectoryWatch
 from turnmark_events.errors import Unavailable
-from turnmark_session_store.transcripts.openprogram_homes import LOCATIONS
-from turnmark_session_store.transcripts.openprogram_tail import OpenProgramTail
+from turnmark_session_store.transcripts.openprogram.homes import LOCATIONS
+from turnmark_session_store.transcripts.openprogram.tail import OpenProgramTail
 
 log = structlog.get_logger(__name__)
 

@@ -3,13 +3,13 @@
 A reader is pure: files go in, `ReadSession`s come out, nothing is appended and no file is changed.
 `reader.py` holds the interface that all readers share, `recognise.py` finds transcripts and the
 reader for each, `json_lines.py` reads lines without losing a file to one bad byte. An agent's own
-rules live in modules of its name, beginning with `claude_code.py` and `codex.py`.
+rules live in a package of its name, beginning with its `reader.py`.
 
 Files that are still written are followed: `tail.py` decides what to look at, `live.py` holds the
-interface that a reader offers for it (`claude_live.py` and `codex_live.py` do, on what `growing.py`
-gives both), `line_file.py` reads a file as far as its lines have ended, `checkpoints.py` says how
-far each is in the store. Rows of a database change where they are: `conversation_tail.py` follows
-those, `database_live.py` holds the interface (`hermes_live.py` shows it), `database_file.py` opens
+interface that a reader offers for it (`codex/live.py` shows it, on what `growing.py` gives all),
+`line_file.py` reads a file as far as its lines have ended, `checkpoints.py` says how far each is in
+the store. Rows of a database change where they are: `conversation_tail.py` follows
+those, `database_live.py` holds the interface (`hermes/live.py` shows it), `database_file.py` opens
 another program's database without a trace, `conversation_checkpoints.py` tells what of it is kept.
 
 What readers promise: every branch is kept, never one chosen; a prefix that several files share is

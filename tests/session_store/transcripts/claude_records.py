@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from turnmark_session_store.transcripts.claude_code import ClaudeCodeReader
+from turnmark_session_store.transcripts.claude_code.reader import ClaudeCodeReader
 from turnmark_session_store.transcripts.reader import ReadSession
 
 SESSION = "5e55107a-0000-4000-8000-000000000001"

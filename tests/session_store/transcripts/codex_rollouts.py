@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from turnmark_session_store.transcripts.codex import CodexReader
+from turnmark_session_store.transcripts.codex.reader import CodexReader
 from turnmark_session_store.transcripts.reader import ReadSession
 
 Record = dict[str, Any]

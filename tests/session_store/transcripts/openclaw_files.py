@@ -10,7 +10,7 @@ from typing import Any
 
 from session_store.transcripts.openclaw_gateway import EPOCH_MS, WORDS
 from session_store.transcripts.written_files import WrittenFiles
-from turnmark_session_store.transcripts.pi_entries import rfc3339
+from turnmark_session_store.transcripts.pi.entries import rfc3339
 
 Event = dict[str, Any]
 FOLDER = "agents/main/sessions"

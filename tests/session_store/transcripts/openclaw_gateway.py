@@ -15,8 +15,8 @@ from typing import Any
 
 import apsw
 
-from turnmark_session_store.transcripts.openclaw import OpenClawReader
-from turnmark_session_store.transcripts.pi_entries import rfc3339
+from turnmark_session_store.transcripts.openclaw.reader import OpenClawReader
+from turnmark_session_store.transcripts.pi.entries import rfc3339
 from turnmark_session_store.transcripts.reader import ReadSession
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "openclaw"

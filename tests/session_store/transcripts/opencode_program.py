@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 
 from turnmark_session_store.queries import rows_of
-from turnmark_session_store.transcripts.opencode import OpencodeReader
+from turnmark_session_store.transcripts.opencode.reader import OpencodeReader
 from turnmark_session_store.transcripts.reader import ReadSession
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "opencode"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from turnmark_session_store.transcripts.openprogram import OpenProgramReader
+from turnmark_session_store.transcripts.openprogram.reader import OpenProgramReader
 from turnmark_session_store.transcripts.reader import ReadSession
 
 BEGAN = 1_786_000_000.0  # 2026-08-06T07:06:40Z

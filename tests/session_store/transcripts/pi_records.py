@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from turnmark_session_store.transcripts.pi_entries import EntryTree, TreeTurn, read_entry
+from turnmark_session_store.transcripts.pi.entries import EntryTree, TreeTurn, read_entry
 
 Record = dict[str, Any]
 _EPOCH_MS = 1_786_269_600_000  # 2026-08-09T10:00:00Z

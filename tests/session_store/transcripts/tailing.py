@@ -17,8 +17,8 @@ from session_store.stage import Stage
 from turnmark.commands.import_ import lines_of
 from turnmark_session_store.queries import rows_of
 from turnmark_session_store.requests import ImportLines
-from turnmark_session_store.transcripts.claude_code import ClaudeCodeReader
-from turnmark_session_store.transcripts.claude_live import ClaudeCodeLiveReader
+from turnmark_session_store.transcripts.claude_code.live import ClaudeCodeLiveReader
+from turnmark_session_store.transcripts.claude_code.reader import ClaudeCodeReader
 from turnmark_session_store.transcripts.live import LiveReader, Patience
 from turnmark_session_store.transcripts.reader import Reader
 from turnmark_session_store.transcripts.tail import TranscriptTail

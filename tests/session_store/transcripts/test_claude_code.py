@@ -1,4 +1,4 @@
-"""Tests of `session_store/transcripts/claude_code.py`: whole files in, sessions of turns out."""
+"""Tests of `transcripts/claude_code/reader.py`: whole files in, sessions of turns out."""
 
 from __future__ import annotations
 

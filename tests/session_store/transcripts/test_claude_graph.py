@@ -1,4 +1,4 @@
-"""Tests of `session_store/transcripts/claude_graph.py`: what becomes of the chain between turns."""
+"""Tests of `transcripts/claude_code/graph.py`: what becomes of the chain between turns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from session_store.transcripts.claude_records import (
     user,
     write,
 )
-from turnmark_session_store.transcripts.claude_graph import cut_cycles
+from turnmark_session_store.transcripts.claude_code.graph import cut_cycles
 
 
 def test_a_prompt_comes_after_the_answer_beside_the_hook_that_it_hangs_from(tmp_path: Path) -> None:

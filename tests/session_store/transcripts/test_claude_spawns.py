@@ -1,4 +1,4 @@
-"""Tests of `session_store/transcripts/claude_spawns.py`: sub-agents and their callers."""
+"""Tests of `session_store/transcripts/claude_code/spawns.py`: sub-agents and their callers."""
 
 from __future__ import annotations
 

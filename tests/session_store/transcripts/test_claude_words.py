@@ -1,4 +1,4 @@
-"""Tests of `session_store/transcripts/claude_words.py` and `claude_rows.py`: who said what."""
+"""Tests of `transcripts/claude_code/words.py` and `rows.py`: who said what."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from session_store.transcripts.claude_records import (
     said,
     user,
 )
-from turnmark_session_store.transcripts.claude_words import command_prose, words_of
+from turnmark_session_store.transcripts.claude_code.words import command_prose, words_of
 from turnmark_session_store.transcripts.fields import normal_time
 
 REMINDER = "<system-reminder>Be brief.</system-reminder>"

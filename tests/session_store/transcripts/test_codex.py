@@ -1,4 +1,4 @@
-"""Tests of `session_store/transcripts/codex.py`: rollouts in, sessions of turns out."""
+"""Tests of `session_store/transcripts/codex/reader.py`: rollouts in, sessions of turns out."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from session_store.transcripts.codex_rollouts import (
 from turnmark_events.errors import Unavailable
 from turnmark_session_store.model import CallerRef
 from turnmark_session_store.requests import ForkPoint
-from turnmark_session_store.transcripts.claude_code import ClaudeCodeReader
-from turnmark_session_store.transcripts.codex import CodexReader
+from turnmark_session_store.transcripts.claude_code.reader import ClaudeCodeReader
+from turnmark_session_store.transcripts.codex.reader import CodexReader
 from turnmark_session_store.transcripts.reader import ReadSession
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "codex" / "generated-v0.169"

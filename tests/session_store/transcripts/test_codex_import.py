@@ -22,7 +22,7 @@ from session_store.transcripts.codex_rollouts import (
 )
 from session_store.transcripts.codex_sessions import CodexRecording
 from session_store.transcripts.tailing import dag_of, differences, import_files, imported
-from turnmark_session_store.transcripts.codex import CodexReader
+from turnmark_session_store.transcripts.codex.reader import CodexReader
 
 pytestmark = pytest.mark.anyio
 DATA = Path(__file__).resolve().parents[2] / "data" / "codex"

@@ -1,4 +1,4 @@
-"""Tests of `session_store/transcripts/codex_live.py`: what is followed is what an import gives."""
+"""Tests of `session_store/transcripts/codex/live.py`: what is followed is what an import gives."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ from session_store.transcripts.tailing import (
     import_files,
     imported,
 )
-from turnmark_session_store.transcripts.codex import CodexReader
-from turnmark_session_store.transcripts.codex_live import CodexLiveReader, thread_of
+from turnmark_session_store.transcripts.codex.live import CodexLiveReader, thread_of
+from turnmark_session_store.transcripts.codex.reader import CodexReader
 from turnmark_session_store.transcripts.live import Patience
 from turnmark_session_store.transcripts.reader import ReadTurn
 

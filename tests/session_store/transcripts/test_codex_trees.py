@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from session_store.transcripts.codex_rollouts import edges, read, texts_of
 from session_store.transcripts.codex_sessions import CodexRecording
 from session_store.transcripts.spoiling import spoilt
-from turnmark_session_store.transcripts.codex_live import CodexLiveReader
+from turnmark_session_store.transcripts.codex.live import CodexLiveReader
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -1,10 +1,10 @@
-"""Tests of `session_store/transcripts/codex_words.py`: whose words are whose."""
+"""Tests of `session_store/transcripts/codex/words.py`: whose words are whose."""
 
 from __future__ import annotations
 
 import pytest
 
-from turnmark_session_store.transcripts.codex_words import parts_of, spoken_words, typed_words
+from turnmark_session_store.transcripts.codex.words import parts_of, spoken_words, typed_words
 
 NOISE = [
     "# AGENTS.md instructions for /home/robin\n\n<INSTRUCTIONS>\nUse tabs.\n</INSTRUCTIONS>",

@@ -23,7 +23,7 @@ from turnmark_session_store.transcripts import (
     conversation_tail,
     tail_loop,
 )
-from turnmark_session_store.transcripts.claude_live import ClaudeCodeLiveReader
+from turnmark_session_store.transcripts.claude_code.live import ClaudeCodeLiveReader
 from turnmark_session_store.transcripts.database_file import Database
 from turnmark_session_store.transcripts.database_live import Conversation
 from turnmark_session_store.transcripts.database_tail import DatabaseTail

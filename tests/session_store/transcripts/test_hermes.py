@@ -1,4 +1,4 @@
-"""Tests of `session_store/transcripts/hermes*.py`: what Hermes' databases and files say."""
+"""Tests of `transcripts/hermes/`: what Hermes' databases and files say."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from session_store.transcripts.hermes_store import END_OF_SUMMARY, SUMMARY, Herm
 from session_store.transcripts.tailing import dag_of, import_files
 from turnmark_events.errors import Unavailable
 from turnmark_session_store.model import Speaker
-from turnmark_session_store.transcripts.hermes import HermesReader
+from turnmark_session_store.transcripts.hermes.reader import HermesReader
 from turnmark_session_store.transcripts.reader import ReadSession, ReadTurn
 from turnmark_session_store.transcripts.recognise import HEAD_BYTES, find_transcripts
 

@@ -1,4 +1,4 @@
-"""Tests of `session_store/transcripts/hermes_live.py`: what is followed is what an import gives."""
+"""Tests of `session_store/transcripts/hermes/live.py`: what is followed is what an import gives."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from session_store.transcripts.tailing import (
 )
 from turnmark_session_store.model import MemoryMode
 from turnmark_session_store.transcripts.database_tail import DatabaseTail
-from turnmark_session_store.transcripts.hermes import HermesReader
-from turnmark_session_store.transcripts.hermes_live import HermesLiveReader
+from turnmark_session_store.transcripts.hermes.live import HermesLiveReader
+from turnmark_session_store.transcripts.hermes.reader import HermesReader
 
 S = "20260921_101500_a1b2c3"
 B = "20260921_105000_b7b7b7"

@@ -1,4 +1,4 @@
-"""Tests of `session_store/transcripts/openclaw*.py` on databases."""
+"""Tests of `transcripts/openclaw/` on databases."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from session_store.transcripts.openclaw_gateway import (
 )
 from session_store.transcripts.zstd_frames import compressed
 from turnmark_events.errors import Unavailable
-from turnmark_session_store.transcripts.openclaw import OpenClawReader
-from turnmark_session_store.transcripts.openclaw_tables import NAME
+from turnmark_session_store.transcripts.openclaw.reader import OpenClawReader
+from turnmark_session_store.transcripts.openclaw.tables import NAME
 from turnmark_session_store.transcripts.reader import ReadSession
 
 

@@ -1,4 +1,4 @@
-"""Tests of `session_store/transcripts/openclaw_files.py` and `openclaw_live.py`: the file era."""
+"""Tests of `transcripts/openclaw/files.py` and `live.py`: the file era."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from session_store.transcripts.tailing import (
     differences,
     imported,
 )
-from turnmark_session_store.transcripts.openclaw import OpenClawReader
-from turnmark_session_store.transcripts.openclaw_live import OpenClawLiveReader
-from turnmark_session_store.transcripts.openclaw_tables import NAME
-from turnmark_session_store.transcripts.pi import PiReader
+from turnmark_session_store.transcripts.openclaw.live import OpenClawLiveReader
+from turnmark_session_store.transcripts.openclaw.reader import OpenClawReader
+from turnmark_session_store.transcripts.openclaw.tables import NAME
+from turnmark_session_store.transcripts.pi.reader import PiReader
 from turnmark_session_store.transcripts.recognise import find_transcripts
 
 OPENCLAW = OpenClawReader()

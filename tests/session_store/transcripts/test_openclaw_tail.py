@@ -1,4 +1,4 @@
-"""Tests of `session_store/transcripts/openclaw_database.py`: tails and imports agree."""
+"""Tests of `session_store/transcripts/openclaw/database.py`: tails and imports agree."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from session_store.transcripts.tailing import (
 )
 from turnmark_session_store.transcripts.database_tail import DatabaseTail
 from turnmark_session_store.transcripts.live import Patience
-from turnmark_session_store.transcripts.openclaw import OpenClawReader
-from turnmark_session_store.transcripts.openclaw_database import OpenClawDatabaseReader
-from turnmark_session_store.transcripts.openclaw_tables import NAME
+from turnmark_session_store.transcripts.openclaw.database import OpenClawDatabaseReader
+from turnmark_session_store.transcripts.openclaw.reader import OpenClawReader
+from turnmark_session_store.transcripts.openclaw.tables import NAME
 
 OPENCLAW = OpenClawReader()
 # More with `SEEDS=400 pytest -k comes_to`.

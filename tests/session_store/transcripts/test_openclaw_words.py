@@ -1,4 +1,4 @@
-"""Tests of `session_store/transcripts/openclaw_words.py`."""
+"""Tests of `session_store/transcripts/openclaw/words.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from turnmark_session_store.transcripts.openclaw_words import typed_words, words_of
+from turnmark_session_store.transcripts.openclaw.words import typed_words, words_of
 
 SENDER = """Sender (untrusted metadata):
 ```json

@@ -21,7 +21,7 @@ from session_store.transcripts.opencode_program import (
 )
 from turnmark_session_store.model import CallerRef
 from turnmark_session_store.requests import ForkPoint
-from turnmark_session_store.transcripts.opencode import OpencodeReader
+from turnmark_session_store.transcripts.opencode.reader import OpencodeReader
 
 MAIN, SUB = "ses_dd6e20f21ffevHhqSJHAtIbvYP", "ses_dd6e1b35dffePTlBbWQTW1NlVQ"
 FORK, FULL_FORK = "ses_dd6e194bbffedyWGG2CAP8mFSN", "ses_dd6e18acaffex3lj2lnRox3OkG"

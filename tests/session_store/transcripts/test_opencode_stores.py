@@ -42,9 +42,9 @@ from session_store.transcripts.tailing import (
 from turnmark_session_store.queries import rows_of
 from turnmark_session_store.requests import ForkPoint
 from turnmark_session_store.transcripts.database_tail import DatabaseTail
-from turnmark_session_store.transcripts.opencode import OpencodeReader
-from turnmark_session_store.transcripts.opencode_live import OpencodeDatabases
-from turnmark_session_store.transcripts.opencode_storage import OpencodeStorages, StorageTail
+from turnmark_session_store.transcripts.opencode.live import OpencodeDatabases
+from turnmark_session_store.transcripts.opencode.reader import OpencodeReader
+from turnmark_session_store.transcripts.opencode.storage import OpencodeStorages, StorageTail
 from turnmark_session_store.transcripts.recognise import find_transcripts
 
 OPENCODE = OpencodeReader()

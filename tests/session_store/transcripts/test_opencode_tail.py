@@ -1,4 +1,4 @@
-"""Tests of `session_store/transcripts/opencode_live.py`: a tail comes to what an import gives."""
+"""Tests of `session_store/transcripts/opencode/live.py`: a tail comes to what an import gives."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from turnmark_session_store.transcripts.database_file import read_database
 from turnmark_session_store.transcripts.database_live import Conversation
 from turnmark_session_store.transcripts.database_tail import DatabaseTail
 from turnmark_session_store.transcripts.live import Patience
-from turnmark_session_store.transcripts.opencode import OpencodeReader
-from turnmark_session_store.transcripts.opencode_live import OpencodeDatabases
-from turnmark_session_store.transcripts.opencode_storage import OpencodeStorages, StorageTail
+from turnmark_session_store.transcripts.opencode.live import OpencodeDatabases
+from turnmark_session_store.transcripts.opencode.reader import OpencodeReader
+from turnmark_session_store.transcripts.opencode.storage import OpencodeStorages, StorageTail
 
 OPENCODE = OpencodeReader()
 # More with `SEEDS=400 pytest -k whatever_happens`.

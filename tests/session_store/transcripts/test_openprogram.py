@@ -1,4 +1,4 @@
-"""Tests of `session_store/transcripts/openprogram.py`: node files in, sessions of turns out."""
+"""Tests of `transcripts/openprogram/reader.py`: node files in, sessions of turns out."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from session_store.transcripts.openprogram_state import (
 )
 from session_store.transcripts.tailing import dag_of, import_files
 from turnmark_events.errors import Unavailable
-from turnmark_session_store.transcripts.claude_code import ClaudeCodeReader
-from turnmark_session_store.transcripts.codex import CodexReader
-from turnmark_session_store.transcripts.openprogram import (
+from turnmark_session_store.transcripts.claude_code.reader import ClaudeCodeReader
+from turnmark_session_store.transcripts.codex.reader import CodexReader
+from turnmark_session_store.transcripts.openprogram.graph import SessionGraph
+from turnmark_session_store.transcripts.openprogram.homes import files_of_home, homes_of
+from turnmark_session_store.transcripts.openprogram.nodes import Node, parse_node
+from turnmark_session_store.transcripts.openprogram.reader import (
     OpenProgramReader,
     SessionFiles,
     sessions_of,
 )
-from turnmark_session_store.transcripts.openprogram_graph import SessionGraph
-from turnmark_session_store.transcripts.openprogram_homes import files_of_home, homes_of
-from turnmark_session_store.transcripts.openprogram_nodes import Node, parse_node
 from turnmark_session_store.transcripts.recognise import find_transcripts
 
 

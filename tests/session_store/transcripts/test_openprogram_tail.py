@@ -1,4 +1,4 @@
-"""Tests of `session_store/transcripts/openprogram_tail.py`: nodes are turns while others come."""
+"""Tests of `session_store/transcripts/openprogram/tail.py`: nodes are turns while others come."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from session_store.stage import Stage
 from session_store.transcripts.openprogram_state import OpenProgramState, Session
 from session_store.transcripts.tailing import dag_of, differences, import_files
 from turnmark_session_store.model import MemoryMode
-from turnmark_session_store.transcripts.openprogram import OpenProgramReader
-from turnmark_session_store.transcripts.openprogram_tail import OpenProgramTail
+from turnmark_session_store.transcripts.openprogram.reader import OpenProgramReader
+from turnmark_session_store.transcripts.openprogram.tail import OpenProgramTail
 
 pytestmark = pytest.mark.anyio
 

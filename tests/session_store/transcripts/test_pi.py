@@ -27,8 +27,8 @@ from session_store.transcripts.pi_records import (
     write,
 )
 from turnmark_session_store.requests import ForkPoint
-from turnmark_session_store.transcripts.openclaw import OpenClawReader
-from turnmark_session_store.transcripts.pi import PiReader
+from turnmark_session_store.transcripts.openclaw.reader import OpenClawReader
+from turnmark_session_store.transcripts.pi.reader import PiReader
 from turnmark_session_store.transcripts.reader import ReadSession
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "pi" / "v3-tree-generated"

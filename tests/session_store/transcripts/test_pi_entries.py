@@ -1,4 +1,4 @@
-"""Tests of `session_store/transcripts/pi_entries.py`: from entries to turns."""
+"""Tests of `session_store/transcripts/pi/entries.py`: from entries to turns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from session_store.transcripts.pi_records import (
     user,
     without_ids,
 )
-from turnmark_session_store.transcripts.pi_entries import moment_ms, read_entry, rfc3339
+from turnmark_session_store.transcripts.pi.entries import moment_ms, read_entry, rfc3339
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "pi" / "v3-tree-generated"
 TALK = (

@@ -25,7 +25,7 @@ from session_store.transcripts.pi_records import (
 from session_store.transcripts.pi_sessions import PiRecording
 from session_store.transcripts.tailing import Dag, dag_of, differences, import_files
 from turnmark_session_store.queries import rows_of
-from turnmark_session_store.transcripts.pi import PiReader
+from turnmark_session_store.transcripts.pi.reader import PiReader
 
 pytestmark = pytest.mark.anyio
 DATA = Path(__file__).resolve().parents[2] / "data" / "pi"

@@ -1,4 +1,4 @@
-"""Tests of `session_store/transcripts/pi_live.py`: what is followed is what an import gives."""
+"""Tests of `session_store/transcripts/pi/live.py`: what is followed is what an import gives."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from session_store.transcripts.tailing import (
     imported,
 )
 from turnmark_session_store.transcripts.live import Patience
-from turnmark_session_store.transcripts.pi import PiReader
-from turnmark_session_store.transcripts.pi_live import PiLiveReader, session_of
+from turnmark_session_store.transcripts.pi.live import PiLiveReader, session_of
+from turnmark_session_store.transcripts.pi.reader import PiReader
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "pi" / "v3-tree-generated"
 PI = PiReader()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from session_store.transcripts.codex_rollouts import edges, texts_of
 from session_store.transcripts.pi_sessions import PiRecording, said_in
 from session_store.transcripts.spoiling import spoilt
-from turnmark_session_store.transcripts.pi import PiReader
+from turnmark_session_store.transcripts.pi.reader import PiReader
 
 PI = PiReader()
 

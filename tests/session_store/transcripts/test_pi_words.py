@@ -1,10 +1,10 @@
-"""Tests of `session_store/transcripts/pi_words.py`: what a person typed, and what they did not."""
+"""Tests of `session_store/transcripts/pi/words.py`: what a person typed, and what they did not."""
 
 from __future__ import annotations
 
 import pytest
 
-from turnmark_session_store.transcripts.pi_words import text_in, without_wrappers
+from turnmark_session_store.transcripts.pi.words import text_in, without_wrappers
 
 SKILL = '<skill name="ferry" location="/s/SKILL.md">\nReferences are relative to /s.\n\nx\n</skill>'
 

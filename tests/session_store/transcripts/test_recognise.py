@@ -10,7 +10,7 @@ import pytest
 
 from session_store.transcripts.claude_records import user, write
 from turnmark_events.errors import NotFound, Refused
-from turnmark_session_store.transcripts.claude_code import ClaudeCodeReader
+from turnmark_session_store.transcripts.claude_code.reader import ClaudeCodeReader
 from turnmark_session_store.transcripts.recognise import (
     Findings,
     FoundTranscripts,

@@ -43,7 +43,7 @@ from turnmark_session_store.model import TurnIn
 from turnmark_session_store.queries import rows_of
 from turnmark_session_store.requests import AppendTurns, OpenSession
 from turnmark_session_store.transaction import Transaction
-from turnmark_session_store.transcripts.claude_live import session_of
+from turnmark_session_store.transcripts.claude_code.live import session_of
 
 pytestmark = pytest.mark.anyio
 DATA = Path(__file__).resolve().parents[2] / "data" / "claude-code"

@@ -1,0 +1,1 @@
+"""Claude Code's transcripts, finished or still written: `reader.py` says what is made of them."""

@@ -1,0 +1,1 @@
+"""Codex CLI's rollouts, finished or still written: `reader.py` says what is made of them."""

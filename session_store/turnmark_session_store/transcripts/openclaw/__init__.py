@@ -1,0 +1,1 @@
+"""OpenClaw's databases and files, finished or still written: `reader.py` says what they become."""

@@ -1,0 +1,169 @@
+"""Follows OpenProgram's sessions while they are written.
+
+A node's file is replaced whole, so nothing in it is half written, and the nodes of a session are
+read anew when one of its files changed: the fingerprint of a session is that of names, sizes and
+times of its files. A node that is marked, or whose answer is finished now, changes it as well; what
+the store holds already is not placed again. A node whose predecessor is nowhere waits a minute for
+it. A file that vanishes takes nothing back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Final
+
+from turnmark_session_store.store import SessionStore
+from turnmark_session_store.transcripts.conversation_checkpoints import FileIdentity
+from turnmark_session_store.transcripts.conversation_tail import ConversationTail
+from turnmark_session_store.transcripts.database_live import Conversation
+from turnmark_session_store.transcripts.live import Standing
+from turnmark_session_store.transcripts.openprogram.homes import (
+    HISTORY,
+    META,
+    SESSIONS,
+    entries_of,
+    files_of_home,
+    homes_of,
+    project_of,
+)
+from turnmark_session_store.transcripts.openprogram.reader import (
+    AGENT,
+    OpenProgramReader,
+    SessionFiles,
+    sessions_of,
+)
+from turnmark_session_store.transcripts.tail_loop import (
+    REST_PER_WORK,
+    MemoryFor,
+    Placed,
+    always_on,
+    nothing_more,
+)
+
+# How long a node waits for the one before it.
+_ORPHAN_SECONDS: Final = 60.0
+
+
+class _Homes:
+    """Finds the directories of sessions; a `SourceReader`."""
+
+    agent = AGENT
+
+    def places(self, root: Path) -> tuple[Path, ...]:
+        """Returns where sessions are, but for those inside projects."""
+        return (root / SESSIONS,)
+
+    def databases(self, root: Path) -> Collection[Path]:
+        """Returns the directories of all sessions."""
+        return homes_of(root).found
+
+
+class OpenProgramTail(ConversationTail[_Homes]):
+    """Follows the sessions of a state directory, those inside projects included.
+
+    It is told of changed files like any tail, but its places are not to be watched with all that
+    is below them: `directories` are those whose files tell something.
+    """
+
+    def __init__(
+        self,
+        store: SessionStore,
+        root: Path,
+        *,
+        memory_for: MemoryFor = always_on,
+        placed: Placed = nothing_more,
+        rest_per_work: float = REST_PER_WORK,
+        orphan_seconds: float = _ORPHAN_SECONDS,
+    ) -> None:
+        super().__init__(
+            store, _Homes(), root, memory_for=memory_for, placed=placed, rest_per_work=rest_per_work
+        )
+        self._orphan_seconds = orphan_seconds
+
+    def directories(self) -> list[Path]:
+        """Returns the directories in which a new, changed or missing name tells something.
+
+        Raises:
+            OSError: if one is there and can't be read.
+        """
+        homes = homes_of(self.root).found
+        histories = (home / HISTORY for home in homes)
+        return [self.root / SESSIONS, *homes, *(one for one in histories if one.is_dir())]
+
+    def _source_of(self, path: Path) -> Path | None:
+        if path.parent.name == HISTORY:
+            return path.parent.parent if path.suffix == ".json" else None
+        if path.name in (HISTORY, META):
+            return path.parent
+        return None if path.suffix in (".json", ".tmp") else path
+
+    def _found_in(self, path: Path) -> tuple[FileIdentity, int, list[Conversation]]:
+        home = path.stat()
+        size, newest = 0, 0.0
+        told: list[str] = []
+        for entry in entries_of(path):
+            status = _status(entry)
+            if status is not None:
+                size += status.st_size
+                newest = max(newest, status.st_mtime)
+                told.append(f"{entry.name} {status.st_size} {status.st_mtime_ns} {status.st_ino}")
+        fingerprint = hashlib.blake2b("\n".join(sorted(told)).encode("utf-8", "surrogateescape"))
+        one = Conversation(
+            name=path.name,
+            fingerprint=fingerprint.digest(),
+            sessions={path.name: project_of(path)},
+            touched_at=newest,
+        )
+        return FileIdentity(device=home.st_dev, inode=home.st_ino), size, [one]
+
+    def _read(self, path: Path, one: Conversation, without: Collection[str]) -> Standing:
+        if one.name in without:
+            return Standing(sessions=())
+        files = self._with_origins(path)
+        due = one.touched_at + self._orphan_seconds
+        held: frozenset[str] = frozenset()
+        if time.time() < due:
+            files, held = _without_orphans(files)
+        return Standing(sessions=tuple(sessions_of(files)), held=held, due=due if held else None)
+
+    def _with_origins(self, path: Path) -> list[SessionFiles]:
+        """Returns a session after those that its agents were spawned from, if they are remembered.
+
+        A turn's caller must be in the store before the turn is.
+        """
+        reader = OpenProgramReader()
+        [own] = reader.files_of(files_of_home(path)) or [SessionFiles(path.name, {}, {})]
+        origins = {node.said("spawned_from_session") for node in own.graph.nodes.values()}
+        found: list[SessionFiles] = []
+        for home in homes_of(self.root).found if origins - {None, own.name} else ():
+            if home.name in origins - {own.name} and self._is_remembered(home):
+                found += reader.files_of(files_of_home(home))
+        return [*found, own]
+
+    def _is_remembered(self, home: Path) -> bool:
+        return self._memory_for(project_of(home), home.name) != "off"
+
+
+def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
+    try:
+        return entry.stat(follow_symlinks=False)
+    except FileNotFoundError:  # replaced or taken away since its name was read
+        return None
+
+
+def _without_orphans(files: Iterable[SessionFiles]) -> tuple[list[SessionFiles], frozenset[str]]:
+    """Returns the sessions without nodes that wait for another one, and those nodes."""
+    left: list[SessionFiles] = []
+    held: set[str] = set()
+    for one in files:
+        waiting = set(one.graph.lost)
+        for key, parent in one.graph.parents.items():
+            if parent in waiting:
+                waiting.add(key)
+        left.append(one.without(waiting) if waiting else one)
+        held |= waiting
+    return left, frozenset(held)
