@@ -468,6 +468,7 @@ async def test_wakes_by_itself_when_something_is_due(
     async def wait() -> None:
         assert await anyio.to_thread.run_sync(placed.wait, 60)
         placed.clear()
+        await stage.store.write(lambda _: None)  # behind the commit of what was noted
 
     tail = again(stage, root, reader, placed=note)
     notes.open("one")
