@@ -10,7 +10,7 @@ from typing import Any
 
 from session_store.transcripts.openclaw_gateway import EPOCH_MS, WORDS
 from session_store.transcripts.written_files import WrittenFiles
-from turnmark_session_store.transcripts.pi.entries import rfc3339
+from turnmark_session_store.times import to_rfc3339
 
 Event = dict[str, Any]
 FOLDER = "agents/main/sessions"
@@ -18,14 +18,14 @@ FOLDER = "agents/main/sessions"
 
 def header(session: str, second: float = 0, **fields: Any) -> Event:
     """The first line of a file."""
-    at = rfc3339(EPOCH_MS + round(second * 1_000))
+    at = to_rfc3339(EPOCH_MS + round(second * 1_000))
     shape = {"type": "session", "version": 3, "id": session, "timestamp": at}
     return {**shape, "cwd": "/home/robin/clawd", **fields}
 
 
 def entry(entry_id: str, parent: str | None, second: float, kind: str, **fields: Any) -> Event:
     """Any other line."""
-    at = rfc3339(EPOCH_MS + round(second * 1_000))
+    at = to_rfc3339(EPOCH_MS + round(second * 1_000))
     return {"type": kind, "id": entry_id, "parentId": parent, "timestamp": at, **fields}
 
 

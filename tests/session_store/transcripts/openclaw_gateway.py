@@ -15,8 +15,8 @@ from typing import Any
 
 import apsw
 
+from turnmark_session_store.times import to_rfc3339
 from turnmark_session_store.transcripts.openclaw.reader import OpenClawReader
-from turnmark_session_store.transcripts.pi.entries import rfc3339
 from turnmark_session_store.transcripts.reader import ReadSession
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "openclaw"
@@ -134,7 +134,7 @@ class Gateway:
                 "type": "leaf",
                 "id": self._uuid()[:8],
                 "parentId": events[-1]["id"],
-                "timestamp": rfc3339(self.now_ms),
+                "timestamp": to_rfc3339(self.now_ms),
                 "targetId": target,
             }
             self._append(session, leaf)
@@ -163,7 +163,7 @@ class Gateway:
                     "type": "session",
                     "version": 4,
                     "id": session,
-                    "timestamp": rfc3339(self.now_ms),
+                    "timestamp": to_rfc3339(self.now_ms),
                     "cwd": "/home/robin/.openclaw/workspace",
                 },
             )
@@ -212,7 +212,7 @@ class Gateway:
             for event in path[place:]:
                 self.now_ms += 1
                 again = {**event, "id": self._uuid(), "parentId": before}
-                again["timestamp"] = rfc3339(self.now_ms)
+                again["timestamp"] = to_rfc3339(self.now_ms)
                 self._append(session, again)
                 before = again["id"]
 
@@ -239,7 +239,7 @@ class Gateway:
         entry = self._uuid()
         event = {"type": kind, "id": entry, "parentId": self.leaves[session], **fields}
         with self.db:
-            self._append(session, {**event, "timestamp": rfc3339(self.now_ms)})
+            self._append(session, {**event, "timestamp": to_rfc3339(self.now_ms)})
         return entry
 
     def _append(self, session: str, event: Event) -> None:

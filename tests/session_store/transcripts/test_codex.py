@@ -787,7 +787,7 @@ def test_ids_that_could_harm_are_as_good_as_none(tmp_path: Path) -> None:
         (1_754_733_600_123, "2025-08-09T10:00:00.123Z"),
         ("2025-08-09T12:00:00+02:00", "2025-08-09T10:00:00.000Z"),
         (1e300, None),
-        (-1e13, "1653-02-10T06:13:20.000Z"),
+        (-1e13, None),
         (True, None),
         ("yesterday", None),
     ],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,7 +22,7 @@ from session_store.transcripts.pi_records import (
     user,
     without_ids,
 )
-from turnmark_session_store.transcripts.pi.entries import moment_ms, read_entry, rfc3339
+from turnmark_session_store.transcripts.pi.entries import read_entry
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "pi" / "v3-tree-generated"
 TALK = (
@@ -40,8 +39,6 @@ EDGES = {
     "我喜欢咖啡。": "Noted.",
     "好的。": "我喜欢咖啡。",
 }
-
-IMPOSSIBLE: list[Any] = [None, True, 0, -1, float("inf"), 5e246, 2**70, "soon", [], ""]
 
 
 def records_in(path: Path) -> list[Record]:
@@ -177,21 +174,6 @@ def test_a_leaf_that_is_moved_says_where_the_session_is() -> None:
     assert tree.head() is None
 
 
-@pytest.mark.parametrize(
-    ("value", "found"),
-    [
-        (ms(1), ms(1)),
-        (ms(1) + 0.4, ms(1)),
-        (at(1), ms(1)),
-        ("2026-08-09T10:00:01", ms(1)),
-        *((bad, None) for bad in IMPOSSIBLE),
-    ],
-)
-def test_a_moment_is_text_or_a_number_that_can_be_one(value: Any, found: int | None) -> None:
-    """Other values are none."""
-    assert moment_ms(value) == found
-
-
 def test_a_time_is_when_it_was_said_else_when_it_was_stored() -> None:
     """In UTC; an entry with neither has none."""
     late = user("aaaa0001", None, "Hi", 40)
@@ -205,7 +187,6 @@ def test_a_time_is_when_it_was_said_else_when_it_was_stored() -> None:
     bare = read_entry({"type": "message", "message": {"role": "user", "content": "Hi"}}, 1)
     assert bare is not None
     assert (bare.time, bare.is_linked) == (None, False)
-    assert rfc3339(None) is None
 
 
 @pytest.mark.parametrize("record", [{}, {"type": "session"}, {"type": 7}, {"id": "aaaa0001"}])

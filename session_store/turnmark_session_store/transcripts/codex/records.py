@@ -23,6 +23,7 @@ from turnmark_session_store.transcripts.fields import (
     normal_time,
     string_at,
 )
+from turnmark_session_store.transcripts.moments import moment_ms, written_time
 
 Source = Literal["item", "event", "response"]
 """Which of its copies a message was read from: the program writes each twice or three times."""
@@ -276,15 +277,6 @@ def uuid_time(text: str | None) -> datetime | None:
 def record_time(record: Mapping[str, Any], before: str) -> str:
     """Returns when a record was written; without a time, as the one before it."""
     written = record.get("timestamp")
-    if isinstance(written, (int, float)) and not isinstance(written, bool):
-        return _time_of_number(written) or before
-    return normal_time(written) or before
-
-
-def _time_of_number(written: float) -> str | None:
-    """Returns seconds or milliseconds since 1970 as a time; early files had them."""
-    seconds = written / 1000 if abs(written) > 1e11 else written  # noqa: PLR2004 - year 5138
-    try:
-        return normal_time(datetime.fromtimestamp(seconds, UTC).isoformat())
-    except (ValueError, OverflowError, OSError):
-        return None
+    if isinstance(written, str):
+        return normal_time(written) or before
+    return written_time(moment_ms(written, seconds=True)) or before  # early files had numbers

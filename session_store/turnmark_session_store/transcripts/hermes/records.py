@@ -8,7 +8,6 @@ keep theirs, some are no times at all.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -18,6 +17,7 @@ import msgspec
 from turnmark_session_store.recordable import replace_surrogates
 from turnmark_session_store.transcripts.database_file import Database
 from turnmark_session_store.transcripts.fields import mapping_at, string_at
+from turnmark_session_store.transcripts.moments import moment_ms
 
 SESSIONS, MESSAGES = "sessions", "messages"
 
@@ -224,10 +224,8 @@ def seconds(value: Any) -> float | None:
             value = datetime.fromisoformat(value).timestamp()
         except (ValueError, OverflowError, OSError):
             return None
-    if not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    at = float(value) if value < _TIMES[1] else value / _MS
-    return at if _TIMES[0] <= at < _TIMES[1] else None
+    at_ms = moment_ms(value, seconds=True)
+    return at_ms / _MS if at_ms is not None and _TIMES[0] <= at_ms / _MS < _TIMES[1] else None
 
 
 def text_in(content: Any) -> str:

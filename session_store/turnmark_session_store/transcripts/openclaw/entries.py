@@ -18,14 +18,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from turnmark_session_store.transcripts.fields import mapping_at, string_at
+from turnmark_session_store.transcripts.moments import moment_ms, written_time
 from turnmark_session_store.transcripts.openclaw.words import Words, words_of
-from turnmark_session_store.transcripts.pi.entries import moment_ms, rfc3339
 
 # Of what ids may be made that come from outside; any other is hashed.
 _PLAIN_ID = re.compile(r"[\w.:=+-]{1,128}", re.ASCII)
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _HASH_BYTES = 8
-_MOMENT_BITS = 64
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +81,7 @@ def read_header(record: Mapping[str, Any]) -> Header | None:
         return None
     return Header(
         session=session,
-        started_ms=_moment(record.get("timestamp")),
+        started_ms=moment_ms(record.get("timestamp")),
         cwd=string_at(record, "cwd"),
         parent=string_at(record, "parentSession") or string_at(record, "branchedFrom"),
     )
@@ -100,7 +99,7 @@ def read_entry(
     message = mapping_at(record, "message" if kind == "message" else "")
     if kind == "session" or (own is None and not message):
         return None
-    written_ms, said_ms = _moment(record.get("timestamp")), _moment(message.get("timestamp"))
+    written_ms, said_ms = moment_ms(record.get("timestamp")), moment_ms(message.get("timestamp"))
     words = words_of(message)
     has_place = "parentId" in record
     return Entry(
@@ -109,7 +108,7 @@ def read_entry(
         line=line,
         key=_key(own, written_ms, session, line),
         written_ms=written_ms,
-        time=rfc3339(said_ms if said_ms is not None else written_ms),
+        time=written_time(said_ms if said_ms is not None else written_ms),
         words=words,
         leaf=_leaf(record),
         copied=Copied(words.role, words.text, said_ms) if words and said_ms is not None else None,
@@ -130,13 +129,6 @@ def _key(own: str | None, written_ms: int | None, session: str, line: int) -> st
     if _UUID.fullmatch(own):
         return own
     return f"{_plain(own)}.{_plain(session) if written_ms is None else written_ms}"
-
-
-def _moment(value: Any) -> int | None:
-    """Returns a moment in ms since 1970; a number of hundreds of digits is none."""
-    return (
-        None if isinstance(value, int) and value.bit_length() > _MOMENT_BITS else moment_ms(value)
-    )
 
 
 def _plain(text: str) -> str:

@@ -15,7 +15,7 @@ from turnmark_session_store.transcripts.database_file import Database
 from turnmark_session_store.transcripts.database_live import Conversation
 from turnmark_session_store.transcripts.fields import mapping_at
 from turnmark_session_store.transcripts.opencode.info import SessionRow, fields_of
-from turnmark_session_store.transcripts.opencode.records import moment_ms
+from turnmark_session_store.transcripts.opencode.records import moment_of
 
 # How many of the last messages of a session may still be written.
 _LATE_MESSAGES = 4
@@ -46,8 +46,8 @@ def families(db: Database, rows: Mapping[str, SessionRow]) -> list[Conversation]
     for name, first, latest, *more in _messages(db):
         if name in counts:
             counts[name].append((first, latest, *more))
-            moments[name].append(moment_ms(latest) or 0)
-            firsts.setdefault(moment_ms(first), []).append(name)
+            moments[name].append(moment_of(latest) or 0)
+            firsts.setdefault(moment_of(first), []).append(name)
     for name, first in _removed_firsts(db):
         if name in counts:
             firsts.setdefault(first, []).append(name)
@@ -122,7 +122,7 @@ def _removed_firsts(db: Database) -> Iterable[tuple[str, int | None]]:
         return
     for name, data in db.select(["logged.aggregate_id", f"({_FIRST})"], _WITH_REMOVED):
         info = mapping_at(fields_of(data), "info")
-        yield name, moment_ms(mapping_at(info, "time").get("created"))
+        yield name, moment_of(mapping_at(info, "time").get("created"))
 
 
 def _parts(db: Database) -> Iterable[tuple[Any, ...]]:

@@ -15,7 +15,7 @@ from turnmark_session_store.transcripts.opencode.records import (
     Message,
     Read,
     message_of,
-    moment_ms,
+    moment_of,
 )
 from turnmark_session_store.transcripts.reader import ReadWarning
 
@@ -126,7 +126,7 @@ def session_of(
     """Returns the session of an `info` as files and exports have it."""
     messages, removed = messages_of(raw, read_revert(info.get("revert")))
     time, fork = mapping_at(info, "time"), mapping_at(info, "fork")
-    created = moment_ms(time.get("created"))
+    created = moment_of(time.get("created"))
     return SessionRecord(
         id=name,
         rank=rank,
@@ -134,7 +134,7 @@ def session_of(
         project=string_at(info, "directory"),
         parent=string_at(info, "parentID"),
         created_ms=created if created is not None else first_moment(messages),
-        updated_ms=moment_ms(time.get("updated")) or 0,
+        updated_ms=moment_of(time.get("updated")) or 0,
         messages=tuple(messages),
         removed=tuple(removed),
         origin=read_origin(fork.get("sessionID"), fork.get("boundary")),

@@ -23,7 +23,7 @@ from turnmark_session_store.transcripts.opencode.records import (
     Message,
     Read,
     message_of_old_row,
-    moment_ms,
+    moment_of,
     objects_in,
 )
 from turnmark_session_store.transcripts.reader import ReadWarning
@@ -60,8 +60,8 @@ def _session(row: tuple[Any, ...]) -> SessionRow | None:
         directory=None,
         title=string_at(fields, "title"),
         revert=None,
-        created_ms=moment_ms(fields["created_at"]) or 0,
-        updated_ms=moment_ms(fields["updated_at"]) or 0,
+        created_ms=moment_of(fields["created_at"]) or 0,
+        updated_ms=moment_of(fields["updated_at"]) or 0,
         fork=(None, None),
         state=row,
     )

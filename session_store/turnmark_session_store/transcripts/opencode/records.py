@@ -7,7 +7,6 @@ The forms: an `info` with parts (tables of 1.x, files before that, exports), a r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -16,9 +15,9 @@ from turnmark_session_store.model import Kind, Role
 from turnmark_session_store.transcripts.fields import (
     list_at,
     mapping_at,
-    normal_time,
     string_at,
 )
+from turnmark_session_store.transcripts.moments import moment_ms
 from turnmark_session_store.transcripts.opencode.words import (
     PART_BREAK,
     shows_picture,
@@ -29,10 +28,6 @@ from turnmark_session_store.transcripts.opencode.words import (
     unquoted,
 )
 
-# Seconds and milliseconds since 1970 are told apart here: in milliseconds this is March 1973.
-_MILLISECONDS_FROM = 100_000_000_000
-# The year 9999, beyond which no date can be made.
-_LATEST_MS = 253_402_300_799_000
 _ABORTED = "MessageAbortedError"
 _COMPACTION = "compaction"
 
@@ -75,22 +70,9 @@ class Read(NamedTuple):
     updated: Any = None
 
 
-def moment_ms(value: Any) -> int | None:
-    """Returns a time as milliseconds since 1970; it may be seconds or ISO text. None if none."""
-    if isinstance(value, str):
-        normal = normal_time(value)
-        value = datetime.fromisoformat(normal).timestamp() * 1000 if normal else None
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        return None
-    in_ms = value if abs(value) >= _MILLISECONDS_FROM else value * 1000
-    return round(in_ms) if 0 < in_ms <= _LATEST_MS else None
-
-
-def time_of(moment: int | None) -> str | None:
-    """Returns milliseconds since 1970 as RFC 3339."""
-    if moment is None:
-        return None
-    return normal_time(datetime.fromtimestamp(moment / 1000, UTC).isoformat())
+def moment_of(value: Any) -> int | None:
+    """Returns a time as milliseconds since 1970; first versions wrote seconds. None if none."""
+    return moment_ms(value, seconds=True)
 
 
 def message_of(
@@ -101,10 +83,10 @@ def message_of(
     if role not in ("user", "assistant"):
         return None
     time = mapping_at(info, "time")
-    made = moment_ms(time.get("created")) or moment_ms(found.created)
+    made = moment_of(time.get("created")) or moment_of(found.created)
     times = (mapping_at(part, "time") for part in parts)
-    known = [moment_ms(value) for one in times for value in (one.get("start"), one.get("end"))]
-    touched = [made, moment_ms(found.updated), moment_ms(time.get("completed")), *known]
+    known = [moment_of(value) for one in times for value in (one.get("start"), one.get("end"))]
+    touched = [made, moment_of(found.updated), moment_of(time.get("completed")), *known]
     is_user = role == "user"
     pieces = () if is_user else tuple(spoken_parts(parts))
     text = typed_words(parts, info.get("summary")) if is_user else PART_BREAK.join(pieces)
@@ -133,7 +115,7 @@ def message_of_row(kind: str, data: Mapping[str, Any], seq: int, found: Read) ->
     if kind not in ("user", "assistant", _COMPACTION):
         return None
     time = mapping_at(data, "time")
-    made = moment_ms(time.get("created")) or moment_ms(found.created)
+    made = moment_of(time.get("created")) or moment_of(found.created)
     content = objects_in(list_at(data, "content"))
     text = _words_of_row(kind, data, content)
     pictured = kind == "user" and shows_picture(
@@ -148,7 +130,7 @@ def message_of_row(kind: str, data: Mapping[str, Any], seq: int, found: Read) ->
         text=text,
         made_ms=made,
         said_ms=made,
-        touched_ms=moment_ms(found.updated) or made or 0,
+        touched_ms=moment_of(found.updated) or made or 0,
         is_whole=_is_whole_row(kind, data, time),
         is_said=bool(text.strip()) or pictured,
         file=found.file,
@@ -170,7 +152,7 @@ def message_of_old_row(
         return None
     flat = [{**mapping_at(part, "data"), "type": part.get("type")} for part in parts]
     words = PART_BREAK.join(spoken_parts(flat))
-    made = moment_ms(row.get("created_at")) or 0
+    made = moment_of(row.get("created_at")) or 0
     ends = [part.get("reason") for part in flat if part.get("type") == "finish"]
     is_user = role == "user"
     return Message(
@@ -181,7 +163,7 @@ def message_of_old_row(
         text=unquoted(words) if is_user else words,
         made_ms=None,
         said_ms=made or None,
-        touched_ms=moment_ms(row.get("updated_at")) or made,
+        touched_ms=moment_of(row.get("updated_at")) or made,
         is_whole=is_user or bool(ends or row.get("finished_at")),
         is_said=bool(words.strip()) or (is_user and _shows_old_picture(flat)),
         file=found.file,

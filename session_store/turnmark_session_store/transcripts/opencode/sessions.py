@@ -8,8 +8,8 @@ from typing import Any
 
 from turnmark_session_store.model import TurnIn
 from turnmark_session_store.requests import ForkPoint
+from turnmark_session_store.transcripts.moments import written_time
 from turnmark_session_store.transcripts.opencode.chain import Chain
-from turnmark_session_store.transcripts.opencode.records import time_of
 from turnmark_session_store.transcripts.opencode.set import SessionSet
 from turnmark_session_store.transcripts.ordering import in_order, parents_first
 from turnmark_session_store.transcripts.reader import ReadSession, ReadTurn
@@ -83,7 +83,7 @@ class SessionWriter:
             role=message.role,
             kind=found.kind,
             text=message.text,
-            time=time_of(message.said_ms),
+            time=written_time(message.said_ms),
             caller=self._set.callers.get(name) if before is None else None,
             metadata=metadata,
         )

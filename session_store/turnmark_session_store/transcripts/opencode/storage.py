@@ -28,7 +28,7 @@ from turnmark_session_store.transcripts.opencode.live import (
     PATTERNS,
     stand,
 )
-from turnmark_session_store.transcripts.opencode.records import moment_ms
+from turnmark_session_store.transcripts.opencode.records import moment_of
 from turnmark_session_store.transcripts.opencode.sessions import AGENT
 from turnmark_session_store.transcripts.opencode.tables import sessions_with_messages
 
@@ -127,7 +127,7 @@ class OpencodeStorages:
             first = self._object(messages[0]) if messages else info
             made = mapping_at(first, "time").get("created")
             stats = [*map(_stat, (path, *messages, *late))]
-            found[name] = _Seen(info, moment_ms(made) if messages else None, stats)
+            found[name] = _Seen(info, moment_of(made) if messages else None, stats)
         return found
 
     def _object(self, path: Path) -> Mapping[str, Any]:
@@ -172,7 +172,7 @@ def _family(members: list[tuple[str, _Seen]]) -> Conversation:
 
 
 def _began(one: _Seen) -> int:
-    return moment_ms(mapping_at(one.info, "time").get("created")) or 0
+    return moment_of(mapping_at(one.info, "time").get("created")) or 0
 
 
 def _held_by_databases(base: Path) -> set[str]:

@@ -40,7 +40,7 @@ from turnmark_session_store.transcripts.opencode.records import (
     Read,
     message_of,
     message_of_row,
-    moment_ms,
+    moment_of,
 )
 from turnmark_session_store.transcripts.reader import ReadWarning
 
@@ -169,7 +169,7 @@ class _Reading:
             if record is None or not is_plain_id(key):
                 continue
             own = parts.get(key, [])
-            written = [moment for one, _ in [(updated, None), *own] if (moment := moment_ms(one))]
+            written = [moment for one, _ in [(updated, None), *own] if (moment := moment_of(one))]
             place = Read(key, self._db.path.name, created, max(written, default=None))
             found.append(RawMessage(record, [part for _, part in own], place))
         return found
@@ -216,8 +216,8 @@ def _session(table: str, fields: Mapping[str, Any], row: tuple[Any, ...]) -> Ses
         directory=string_at(fields, "directory"),
         title=string_at(fields, "title"),
         revert=read_revert(fields["revert"]),
-        created_ms=moment_ms(fields["time_created"]) or 0,
-        updated_ms=moment_ms(fields["time_updated"]) or 0,
+        created_ms=moment_of(fields["time_created"]) or 0,
+        updated_ms=moment_of(fields["time_updated"]) or 0,
         fork=(fields["fork_session_id"], fields["fork_boundary"]),
         state=row,
     )

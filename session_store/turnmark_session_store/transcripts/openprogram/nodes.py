@@ -11,7 +11,6 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -19,8 +18,9 @@ import msgspec
 
 from turnmark_events.errors import Unavailable
 from turnmark_session_store.recordable import replace_surrogates
-from turnmark_session_store.transcripts.fields import count_at, mapping_at, normal_time, string_at
+from turnmark_session_store.transcripts.fields import count_at, mapping_at, string_at
 from turnmark_session_store.transcripts.json_lines import parse_line
+from turnmark_session_store.transcripts.moments import moment_ms, written_time
 
 NodeRole = Literal["user", "llm", "code"]
 
@@ -150,12 +150,7 @@ def _edge(record: Mapping[str, Any], metadata: Mapping[str, Any], key: str) -> s
 
 def _time(made: Any) -> str | None:
     """Returns seconds since 1970, or a written time, as RFC 3339."""
-    if isinstance(made, bool) or not isinstance(made, int | float):
-        return normal_time(made)
-    try:
-        return normal_time(datetime.fromtimestamp(made, UTC).isoformat())
-    except (ValueError, OverflowError, OSError):
-        return None
+    return written_time(moment_ms(made, seconds=True))
 
 
 def _text(record: Mapping[str, Any], role: NodeRole) -> str:

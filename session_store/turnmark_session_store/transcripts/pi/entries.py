@@ -21,16 +21,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import msgspec
 
-from turnmark_session_store.transcripts.fields import mapping_at, normal_time, string_at
+from turnmark_session_store.transcripts.fields import mapping_at, string_at
+from turnmark_session_store.transcripts.moments import moment_ms, written_time
 from turnmark_session_store.transcripts.ordering import cut_cycles, parents_first
 from turnmark_session_store.transcripts.pi.words import Words, words_of
 
@@ -39,9 +38,6 @@ WordsOf = Callable[[Mapping[str, Any]], Words | None]
 
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 _PLAIN_ID = re.compile(r"[\x21-\x7e]{1,200}")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# The last moment that has a date: 9999-12-31T23:59:59.999Z.
-_LAST_MS = 253_402_300_799_999
 _HASH_BYTES = 10
 
 
@@ -102,7 +98,7 @@ def read_entry(
         is_linked="parentId" in record or entry_id is not None,
         line=line,
         written_ms=written_ms,
-        time=rfc3339(said_ms if said_ms is not None else written_ms),
+        time=written_time(said_ms if said_ms is not None else written_ms),
         was_given_id=entry_id is not None and _stands_behind_its_time(record),
         fingerprint=_fingerprint(record, written_ms, said_ms),
         words=words_of(record),
@@ -221,27 +217,6 @@ class EntryTree:
         elif name != entry.id:
             own = f"{own}.{entry.fingerprint}"
         self._own_ids[name], self._old_ids[name] = own, old
-
-
-def moment_ms(value: Any) -> int | None:
-    """Returns a moment in ms since 1970, given as such or as ISO text; None if it can't be one."""
-    if isinstance(value, str):
-        text = normal_time(value)
-        if text is None:
-            return None
-        moment = (datetime.fromisoformat(text) - _EPOCH) // timedelta(milliseconds=1)
-    elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        moment = int(value)
-    else:
-        return None
-    return moment if 0 < moment <= _LAST_MS else None
-
-
-def rfc3339(ms: int | None) -> str | None:
-    """Returns a moment as RFC 3339 in UTC."""
-    if ms is None:
-        return None
-    return normal_time((_EPOCH + timedelta(milliseconds=ms)).isoformat())
 
 
 def is_plain_id(name: str) -> bool:

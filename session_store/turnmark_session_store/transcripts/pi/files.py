@@ -15,11 +15,11 @@ from typing import Any
 
 from turnmark_session_store.transcripts.fields import mapping_at, string_at
 from turnmark_session_store.transcripts.json_lines import read_json_lines
+from turnmark_session_store.transcripts.moments import moment_ms
 from turnmark_session_store.transcripts.pi.entries import (
     EntryTree,
     WordsOf,
     is_plain_id,
-    moment_ms,
     read_entry,
 )
 from turnmark_session_store.transcripts.pi.words import words_of
