@@ -1,12 +1,13 @@
 """What recall finds, where, and when it says nothing: LoCoMo and the bilingual set.
 
 Run: python benchmarks/recall_quality.py [--locomo FILE] [--set bilingual|locomo]
-     [--view turns|blocks] [--half learn|report|all] [--mode lexical|hybrid]
-     [--keep DIR] [--out FILE] [--json]
+     [--part life|work|mixed|...] [--view turns|blocks] [--half learn|report|all]
+     [--mode lexical|hybrid] [--keep DIR] [--out FILE] [--json]
 
 LoCoMo is read from the reader's own copy (or the variable LOCOMO); without one only the bilingual
-set is asked. `--keep` leaves the memories in a directory, and a later run asks what is there.
-Times are of a whole recall in this process, `peak memory` of this process with both sets in it.
+set is asked, of which `--part`, any number of them, takes the files of these names alone. `--keep`
+leaves the memories in a directory, and a later run asks what is there. Times are of a whole recall
+in this process, `peak memory` of this process with both sets in it.
 """
 
 from __future__ import annotations
@@ -73,11 +74,13 @@ def peak_mebibytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1_048_576
 
 
-def sets_of(wanted: Sequence[str], path: str | None) -> list[tuple[str, list[Corpus]]]:
+def sets_of(
+    wanted: Sequence[str], path: str | None, parts: Sequence[str]
+) -> list[tuple[str, list[Corpus]]]:
     """Returns those of the wanted sets that are there, by name."""
     found: list[tuple[str, list[Corpus]]] = []
     if "bilingual" in wanted:
-        found.append(("bilingual", [bilingual.read()]))
+        found.append(("bilingual", [bilingual.read(only=parts)]))
     if "locomo" in wanted and path:
         found.append(("locomo", locomo.read(Path(path))))
     elif "locomo" in wanted:
@@ -101,7 +104,7 @@ def run(given: argparse.Namespace, place: Path) -> tuple[list[Answered], list[Su
     summaries: list[Summary] = []
     embedder = embedder_for(given.mode)
     halves = ["learn", "report", "all"] if given.half == "all" else [given.half]
-    for name, corpora in sets_of(given.set, given.locomo):
+    for name, corpora in sets_of(given.set, given.locomo, given.part):
         for view in given.view:
             answered = anyio.run(measured, corpora, view, given.mode, given.half, place, embedder)
             everything += answered
@@ -113,6 +116,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--locomo", default=os.environ.get("LOCOMO"))
     parser.add_argument("--set", action="append", choices=_SETS)
+    parser.add_argument("--part", action="append", default=[], choices=bilingual.parts())
     parser.add_argument("--half", default="all", choices=("learn", "report", "all"))
     parser.add_argument("--view", action="append", choices=_VIEWS)
     parser.add_argument("--mode", default="lexical", choices=("lexical", "hybrid"))

@@ -6,7 +6,7 @@ The format is described in `bilingual/README.md`. A malformed line is an error t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import cast, get_args
@@ -29,8 +29,13 @@ class Malformed(ValueError):
         super().__init__(f"{path.name}, line {line}: {wrong}")
 
 
-def read(directory: Path = DIRECTORY) -> Corpus:
-    """Returns the whole set as one corpus.
+def parts(directory: Path = DIRECTORY) -> list[str]:
+    """Returns the parts of the set: what stands before the language in the names of its files."""
+    return sorted({_part(path) for path in directory.glob("*.txt")})
+
+
+def read(directory: Path = DIRECTORY, *, only: Collection[str] = ()) -> Corpus:
+    """Returns the set as one corpus: all of it, or some parts.
 
     Raises:
         Malformed: if a line does not follow the format.
@@ -38,6 +43,8 @@ def read(directory: Path = DIRECTORY) -> Corpus:
     turns: list[Turn] = []
     questions: list[Question] = []
     for path in sorted(directory.glob("*.txt")):
+        if only and _part(path) not in only:
+            continue
         if path.name == UNANSWERABLE:
             questions += _unanswerable(path)
             continue
@@ -48,6 +55,10 @@ def read(directory: Path = DIRECTORY) -> Corpus:
                 questions.append(one)
     turns.sort(key=lambda turn: turn.time)
     return Corpus(name="bilingual", turns=tuple(turns), questions=tuple(questions))
+
+
+def _part(path: Path) -> str:
+    return path.stem.partition("-")[0]
 
 
 def language_of(text: str) -> str:

@@ -77,6 +77,13 @@ def test_questions_are_in_the_language_of_their_group() -> None:
         assert language_of(question.text) != language_of(text_of[question.evidence[0]])
 
 
+def test_parts_are_read_alone_and_make_the_whole() -> None:
+    """Every turn and question is of one part."""
+    alone = [bilingual.read(only=[part]) for part in bilingual.parts()]
+    assert sum(len(one.turns) for one in alone) == len(CORPUS.turns)
+    assert sum(len(one.questions) for one in alone) == len(CORPUS.questions)
+
+
 def test_is_told_oldest_first() -> None:
     """Turns are in the order of their times, sessions in one piece."""
     times = [turn.time for turn in CORPUS.turns]
