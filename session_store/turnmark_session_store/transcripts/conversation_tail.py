@@ -18,7 +18,7 @@ from abc import abstractmethod
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, Unpack
 
 import anyio.to_thread
 
@@ -41,13 +41,9 @@ from turnmark_session_store.transcripts.known import Known
 from turnmark_session_store.transcripts.live import Standing
 from turnmark_session_store.transcripts.placing import place
 from turnmark_session_store.transcripts.tail_loop import (
-    REST_PER_WORK,
-    MemoryFor,
-    Placed,
     Tail,
+    TailOptions,
     TailStatus,
-    always_on,
-    nothing_more,
 )
 
 # What is known of a conversation's turns is dropped after so long without a change.
@@ -69,24 +65,9 @@ class ConversationTail(Tail, Generic[R]):
     seen_after_seconds: float | None = None
 
     def __init__(
-        self,
-        store: SessionStore,
-        reader: R,
-        root: Path,
-        *,
-        memory_for: MemoryFor = always_on,
-        placed: Placed = nothing_more,
-        rest_per_work: float = REST_PER_WORK,
+        self, store: SessionStore, reader: R, root: Path, **options: Unpack[TailOptions]
     ) -> None:
-        super().__init__(
-            store,
-            reader.agent,
-            root,
-            reader.places(root),
-            memory_for=memory_for,
-            placed=placed,
-            rest_per_work=rest_per_work,
-        )
+        super().__init__(store, reader.agent, root, reader.places(root), **options)
         self._reader = reader
         source: SourceReader = reader
         if isinstance(source, ReadsFlatPlaces):

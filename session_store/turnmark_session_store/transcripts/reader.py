@@ -73,6 +73,16 @@ def is_within(project: str | None, directories: Sequence[PurePath]) -> bool:
     return project is not None and any(map(PurePath(project).is_relative_to, directories))
 
 
+class SkippingReader:
+    """What readers share that pass over what began in some directories, and what hangs from it.
+
+    turnmark's own writer works in `skip_directories`, and memory must not feed on itself.
+    """
+
+    def __init__(self, *, skip_directories: Sequence[Path] = ()) -> None:
+        self._skip_directories = tuple(skip_directories)
+
+
 class Reader(Protocol):
     """Reads the transcripts of one agent."""
 

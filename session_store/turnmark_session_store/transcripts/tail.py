@@ -15,6 +15,7 @@ import time
 from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Unpack
 
 import anyio
 import anyio.to_thread
@@ -32,13 +33,9 @@ from turnmark_session_store.transcripts.live import LiveReader
 from turnmark_session_store.transcripts.placing import place
 from turnmark_session_store.transcripts.scanning import FoundFile, files_below
 from turnmark_session_store.transcripts.tail_loop import (
-    REST_PER_WORK,
-    MemoryFor,
-    Placed,
     Tail,
+    TailOptions,
     TailStatus,
-    always_on,
-    nothing_more,
 )
 
 # A session that was quiet for so long leaves memory; its files are read again if it goes on.
@@ -54,24 +51,9 @@ class TranscriptTail(Tail):
     """
 
     def __init__(
-        self,
-        store: SessionStore,
-        reader: LiveReader,
-        root: Path,
-        *,
-        memory_for: MemoryFor = always_on,
-        placed: Placed = nothing_more,
-        rest_per_work: float = REST_PER_WORK,
+        self, store: SessionStore, reader: LiveReader, root: Path, **options: Unpack[TailOptions]
     ) -> None:
-        super().__init__(
-            store,
-            reader.agent,
-            root,
-            reader.places(root),
-            memory_for=memory_for,
-            placed=placed,
-            rest_per_work=rest_per_work,
-        )
+        super().__init__(store, reader.agent, root, reader.places(root), **options)
         self._reader = reader
         self._is_looking = False
         self._root_is_there = False

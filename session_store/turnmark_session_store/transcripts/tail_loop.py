@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypedDict
 
 import anyio
 import msgspec
@@ -74,6 +74,14 @@ def nothing_more(tx: Transaction, session: str, connected_ms: int) -> None:
     del tx, session, connected_ms
 
 
+class TailOptions(TypedDict, total=False):
+    """What a tail may be told: as a rule every session is remembered, and nothing more is done."""
+
+    memory_for: MemoryFor
+    placed: Placed
+    rest_per_work: float
+
+
 class Tail(ABC):
     """Follows one agent's sessions below `root`, in the directories `places`.
 
@@ -87,9 +95,9 @@ class Tail(ABC):
         root: Path,
         places: tuple[Path, ...],
         *,
-        memory_for: MemoryFor,
-        placed: Placed,
-        rest_per_work: float,
+        memory_for: MemoryFor = always_on,
+        placed: Placed = nothing_more,
+        rest_per_work: float = REST_PER_WORK,
     ) -> None:
         self.root = root
         self.places = places

@@ -26,7 +26,7 @@ from typing import Any, cast
 from turnmark_session_store.transcripts.claude_code.files import read_file
 from turnmark_session_store.transcripts.claude_code.sessions import AGENT, SessionWriter
 from turnmark_session_store.transcripts.claude_code.set import TranscriptSet
-from turnmark_session_store.transcripts.reader import ReadSession
+from turnmark_session_store.transcripts.reader import ReadSession, SkippingReader
 
 # Records before the first message carry no parent; these types occur in no other agent's files.
 _OWN_TYPES = (
@@ -41,7 +41,7 @@ _OWN_TYPES = (
 _LINES_LOOKED_AT = 50
 
 
-class ClaudeCodeReader:
+class ClaudeCodeReader(SkippingReader):
     """Reads finished transcripts of Claude Code; a `Reader`.
 
     Sessions that began in one of `skip_directories` are passed over with their sub-agents:
@@ -49,9 +49,6 @@ class ClaudeCodeReader:
     """
 
     agent = AGENT
-
-    def __init__(self, *, skip_directories: Sequence[Path] = ()) -> None:
-        self._skip_directories = tuple(skip_directories)
 
     def recognises(self, path: Path, head: bytes) -> bool:
         """Returns whether the first lines hold a record as only Claude Code writes it."""

@@ -41,7 +41,7 @@ from turnmark_session_store.transcripts.codex.set import (
     keep_one_of_each,
     origins_of,
 )
-from turnmark_session_store.transcripts.reader import ReadSession, is_within
+from turnmark_session_store.transcripts.reader import ReadSession, SkippingReader, is_within
 
 # Records with a payload are of these types in no other agent's files.
 _OWN_TYPES = ("session_meta", "turn_context", "response_item", "event_msg")
@@ -50,7 +50,7 @@ _CUT_MARKS = (b'"session_meta"', b'"payload"', b'"timestamp"')
 _LINES_LOOKED_AT = 20
 
 
-class CodexReader:
+class CodexReader(SkippingReader):
     """Reads finished rollouts of Codex; a `Reader`.
 
     Threads that began in one of `skip_directories` are passed over with their sub-agents:
@@ -58,9 +58,6 @@ class CodexReader:
     """
 
     agent = AGENT
-
-    def __init__(self, *, skip_directories: Sequence[Path] = ()) -> None:
-        self._skip_directories = tuple(skip_directories)
 
     def recognises(self, path: Path, head: bytes) -> bool:
         """Returns whether the first lines hold a record as only Codex writes it."""

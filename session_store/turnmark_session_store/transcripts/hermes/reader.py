@@ -38,10 +38,10 @@ from turnmark_session_store.transcripts.hermes.files import is_hermes_file, read
 from turnmark_session_store.transcripts.hermes.live import DATABASE, HermesLiveReader
 from turnmark_session_store.transcripts.hermes.records import is_hermes
 from turnmark_session_store.transcripts.hermes.sessions import AGENT
-from turnmark_session_store.transcripts.reader import ReadSession
+from turnmark_session_store.transcripts.reader import ReadSession, SkippingReader
 
 
-class HermesReader:
+class HermesReader(SkippingReader):
     """Reads finished sessions of Hermes; a `Reader`.
 
     Sessions that began in one of `skip_directories` are left out: turnmark's own writer works
@@ -49,9 +49,6 @@ class HermesReader:
     """
 
     agent = AGENT
-
-    def __init__(self, *, skip_directories: Sequence[Path] = ()) -> None:
-        self._skip_directories = tuple(skip_directories)
 
     def recognises(self, path: Path, head: bytes) -> bool:
         """Returns whether a file is a database with Hermes' tables, or an older version's file.

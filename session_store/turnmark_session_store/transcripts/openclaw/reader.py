@@ -53,13 +53,13 @@ from turnmark_session_store.transcripts.openclaw.files import (
 from turnmark_session_store.transcripts.openclaw.sessions import AGENT, SessionWriter
 from turnmark_session_store.transcripts.openclaw.set import Transcript
 from turnmark_session_store.transcripts.openclaw.tables import is_own
-from turnmark_session_store.transcripts.reader import ReadSession, is_within
+from turnmark_session_store.transcripts.reader import ReadSession, SkippingReader, is_within
 
 # What the program writes into its transcripts and pi, whose grammar it is, does not.
 _OWN_MARKS = (b'"__openclaw"', b'"openclaw:', b'"customType":"model-snapshot"')
 
 
-class OpenClawReader:
+class OpenClawReader(SkippingReader):
     """Reads finished transcripts of OpenClaw; a `Reader`.
 
     Sessions that began in one of `skip_directories` are passed over: turnmark's own writer works
@@ -69,7 +69,7 @@ class OpenClawReader:
     agent = AGENT
 
     def __init__(self, *, skip_directories: Sequence[Path] = ()) -> None:
-        self._skip_directories = tuple(skip_directories)
+        super().__init__(skip_directories=skip_directories)
         self._databases = OpenClawDatabaseReader()
 
     def recognises(self, path: Path, head: bytes) -> bool:

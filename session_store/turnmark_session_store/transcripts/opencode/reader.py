@@ -65,12 +65,12 @@ from turnmark_session_store.transcripts.opencode.tables import (
     read_session,
     session_rows,
 )
-from turnmark_session_store.transcripts.reader import ReadSession, is_within
+from turnmark_session_store.transcripts.reader import ReadSession, SkippingReader, is_within
 
 _LOG_ENDINGS = ("-wal", "-shm", "-journal")
 
 
-class OpencodeReader:
+class OpencodeReader(SkippingReader):
     """Reads opencode's databases, files and exports; a `Reader`.
 
     Sessions that began in one of `skip_directories` are passed over with their sub-agents:
@@ -78,9 +78,6 @@ class OpencodeReader:
     """
 
     agent = AGENT
-
-    def __init__(self, *, skip_directories: Sequence[Path] = ()) -> None:
-        self._skip_directories = tuple(skip_directories)
 
     def recognises(self, path: Path, head: bytes) -> bool:
         """Returns whether a file is one of opencode's; looks into databases, on disk."""

@@ -39,7 +39,12 @@ from turnmark_session_store.transcripts.openprogram.nodes import (
 )
 from turnmark_session_store.transcripts.openprogram.words import turn_of
 from turnmark_session_store.transcripts.ordering import in_order
-from turnmark_session_store.transcripts.reader import ReadSession, ReadTurn, ReadWarning
+from turnmark_session_store.transcripts.reader import (
+    ReadSession,
+    ReadTurn,
+    ReadWarning,
+    SkippingReader,
+)
 
 AGENT: Final = "openprogram"
 _SUFFIX: Final = ".json"
@@ -49,16 +54,13 @@ _OWN_FIELDS: Final = frozenset({"seq", "role", "predecessor", "caller", "reads",
 _FIELDS_ENOUGH: Final = 4
 
 
-class OpenProgramReader:
+class OpenProgramReader(SkippingReader):
     """Reads OpenProgram's sessions; a `Reader`.
 
     Sessions in one of `skip_directories` are passed over: turnmark's own writer works there.
     """
 
     agent = AGENT
-
-    def __init__(self, *, skip_directories: Sequence[Path] = ()) -> None:
-        self._skip_directories = tuple(skip_directories)
 
     def recognises(self, path: Path, head: bytes) -> bool:
         """Returns whether the file is a node below `history/`, or such a session's `meta.json`."""

@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Final
+from typing import Final, Unpack
 
 from turnmark_session_store.store import SessionStore
 from turnmark_session_store.transcripts.conversation_checkpoints import FileIdentity
@@ -36,13 +36,7 @@ from turnmark_session_store.transcripts.openprogram.reader import (
     SessionFiles,
     sessions_of,
 )
-from turnmark_session_store.transcripts.tail_loop import (
-    REST_PER_WORK,
-    MemoryFor,
-    Placed,
-    always_on,
-    nothing_more,
-)
+from turnmark_session_store.transcripts.tail_loop import TailOptions
 
 # How long a node waits for the one before it.
 _ORPHAN_SECONDS: Final = 60.0
@@ -74,14 +68,10 @@ class OpenProgramTail(ConversationTail[_Homes]):
         store: SessionStore,
         root: Path,
         *,
-        memory_for: MemoryFor = always_on,
-        placed: Placed = nothing_more,
-        rest_per_work: float = REST_PER_WORK,
         orphan_seconds: float = _ORPHAN_SECONDS,
+        **options: Unpack[TailOptions],
     ) -> None:
-        super().__init__(
-            store, _Homes(), root, memory_for=memory_for, placed=placed, rest_per_work=rest_per_work
-        )
+        super().__init__(store, _Homes(), root, **options)
         self._orphan_seconds = orphan_seconds
 
     def directories(self) -> list[Path]:

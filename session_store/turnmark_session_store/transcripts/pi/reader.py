@@ -28,7 +28,7 @@ from typing import Any, cast
 from turnmark_session_store.transcripts.pi.files import Transcript, read_transcript
 from turnmark_session_store.transcripts.pi.sessions import AGENT, SessionWriter
 from turnmark_session_store.transcripts.pi.set import TranscriptSet
-from turnmark_session_store.transcripts.reader import ReadSession, is_within
+from turnmark_session_store.transcripts.reader import ReadSession, SkippingReader, is_within
 
 # The program and what is built on it write a header first, or one line about the session.
 _LINES_LOOKED_AT = 3
@@ -36,7 +36,7 @@ _NEWEST_TREE = 3
 _MUTATIONS = 4
 
 
-class PiReader:
+class PiReader(SkippingReader):
     """Reads finished transcripts of pi; a `Reader`.
 
     Sessions that began in one of `skip_directories` are passed over with what was forked from
@@ -44,9 +44,6 @@ class PiReader:
     """
 
     agent = AGENT
-
-    def __init__(self, *, skip_directories: Sequence[Path] = ()) -> None:
-        self._skip_directories = tuple(skip_directories)
 
     def recognises(self, path: Path, head: bytes) -> bool:
         """Returns whether a file begins with the header of a session."""
