@@ -253,7 +253,7 @@ def test_the_core_topic_comes_first_and_legacy_units_have_their_own_names(
         ("people/Dana.md", "people/dana"),
         ("projects/a/b/c.md", "projects/a/b-c"),
         ("猫.md", "subjects/猫"),
-        ("work/tools/my editors!.md", "subjects/work/tools-my-editors"),
+        ("office/tools/my editors!.md", "subjects/office/tools-my-editors"),
         ("people.md", "subjects/people"),
         ("topics/con.md", "subjects/b-"),
         (f"{'长' * 200}.md", f"subjects/{'长' * 60}"),

@@ -454,7 +454,7 @@ async def test_a_project_may_be_kept_out_by_a_rule(place: DaemonPlace, projects:
 @pytest.mark.parametrize("ending", ["db", "sqlite", "sqlite3"])
 def test_a_database_is_told_of_by_any_name_that_one_may_have(ending: str) -> None:
     """By its log, and by its file; not by the memory that readers of it change."""
-    name = f"profiles/work/mine.{ending}"
+    name = f"profiles/office/mine.{ending}"
     assert is_of_transcripts(name)
     assert is_of_transcripts(f"{name}-wal")
     assert not is_of_transcripts(f"{name}-shm")

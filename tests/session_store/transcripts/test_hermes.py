@@ -545,13 +545,13 @@ def test_finds_databases_by_what_they_hold(tmp_path: Path, hermes: HermesStore) 
     """Profiles too; logs, other programs' databases and what is none are passed over."""
     hermes.exchange(S, "one")
     home = hermes.path.parent
-    work = HermesStore(home / "profiles" / "work" / "state.db")
+    work = HermesStore(home / "profiles" / "office" / "state.db")
     work.begin(B)
     other = HermesStore(home / "other.db")
     other.run("DROP TABLE messages")
     (home / "empty.db").touch()
     (home / "notes.json").write_text("{}")
-    assert files_of(home) == [Path("profiles/work/state.db"), Path("state.db")]
+    assert files_of(home) == [Path("profiles/office/state.db"), Path("state.db")]
     work.close()
     other.close()
     assert not HERMES.recognises(tmp_path / "a.db-wal", b"7\x7f\x06\x82" * 8)
