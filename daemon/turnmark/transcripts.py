@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any, Final
@@ -22,22 +22,27 @@ from turnmark_session_store.backlog import park_backlog
 from turnmark_session_store.transaction import Transaction
 from turnmark_session_store.transcripts import weclaw
 from turnmark_session_store.transcripts.claude_code.live import ClaudeCodeLiveReader
+from turnmark_session_store.transcripts.claude_code.sessions import AGENT as CLAUDE_CODE
 from turnmark_session_store.transcripts.codex.compressed import compressed_below, is_unread
 from turnmark_session_store.transcripts.codex.live import CodexLiveReader
 from turnmark_session_store.transcripts.codex.sessions import AGENT as CODEX
 from turnmark_session_store.transcripts.database_live import DatabaseReader
 from turnmark_session_store.transcripts.database_tail import DatabaseTail
 from turnmark_session_store.transcripts.hermes.live import HermesLiveReader
+from turnmark_session_store.transcripts.hermes.sessions import AGENT as HERMES
 from turnmark_session_store.transcripts.live import LiveReader
 from turnmark_session_store.transcripts.openclaw.database import OpenClawDatabaseReader
 from turnmark_session_store.transcripts.openclaw.live import OpenClawLiveReader
+from turnmark_session_store.transcripts.openclaw.sessions import AGENT as OPENCLAW
 from turnmark_session_store.transcripts.opencode.live import OpencodeDatabases
+from turnmark_session_store.transcripts.opencode.sessions import AGENT as OPENCODE
 from turnmark_session_store.transcripts.opencode.storage import OpencodeStorages, StorageTail
 from turnmark_session_store.transcripts.openprogram.reader import AGENT as OPENPROGRAM
 from turnmark_session_store.transcripts.openprogram.tail import OpenProgramTail
 from turnmark_session_store.transcripts.pi.live import PiLiveReader
+from turnmark_session_store.transcripts.pi.sessions import AGENT as PI
 from turnmark_session_store.transcripts.tail import TranscriptTail
-from turnmark_session_store.transcripts.tail_loop import Placed, Tail, TailStatus
+from turnmark_session_store.transcripts.tail_loop import Placed, Tail, TailOptions, TailStatus
 
 log = structlog.get_logger(__name__)
 
@@ -54,55 +59,54 @@ steps until its event is told, and 0.4 s for reading, resolving and the commit, 
 some thousand records takes on a busy machine (`benchmarks/tail_latency.py` measures it)."""
 
 
+Making = Callable[[SessionStore, Path, TailOptions], Tail]
+"""Makes what follows an agent at the place that the configuration names."""
+
+
+def _files(reader: Callable[[], LiveReader]) -> Making:
+    return lambda store, root, options: TranscriptTail(store, reader(), root, **options)
+
+
+def _databases(reader: Callable[[], DatabaseReader]) -> Making:
+    return lambda store, root, options: DatabaseTail(store, reader(), root, **options)
+
+
+_FOLLOWED: Mapping[str, Sequence[Making]] = {
+    CLAUDE_CODE: (_files(ClaudeCodeLiveReader),),
+    CODEX: (_files(CodexLiveReader),),
+    OPENCLAW: (_files(OpenClawLiveReader), _databases(OpenClawDatabaseReader)),
+    PI: (_files(PiLiveReader),),
+    HERMES: (_databases(HermesLiveReader),),
+    OPENCODE: (
+        _databases(OpencodeDatabases),
+        lambda store, root, options: StorageTail(store, OpencodeStorages(), root, **options),
+    ),
+    OPENPROGRAM: (lambda store, root, options: OpenProgramTail(store, root, **options),),
+}
+
+
 class Transcripts:
     """Follows the agents that the configuration names: `watch_with` a watcher, then `run`."""
 
     def __init__(self, settings: Settings, store: SessionStore, memory: Memory) -> None:
-        files: Iterable[LiveReader] = (
-            ClaudeCodeLiveReader(),
-            CodexLiveReader(),
-            OpenClawLiveReader(),
-            PiLiveReader(),
-        )
-        databases: Iterable[DatabaseReader] = (
-            HermesLiveReader(),
-            OpenClawDatabaseReader(),
-            OpencodeDatabases(),
-        )
-        storages = (OpencodeStorages(),)
         followed = settings.transcripts
-        agents = dict.fromkeys(
-            [*(one.agent for one in files), *(one.agent for one in databases), OPENPROGRAM]
-        )
-        self._off = [agent for agent in agents if agent not in followed]
-        self._tails: dict[str, list[Tail]] = {agent: [] for agent in agents if agent in followed}
-        placed = _backlog_holder(settings, memory)
         self._weclaw = followed.get(weclaw.AGENT)
         self._compressed: list[Path] = []
         passed_over = writer_dirs(settings.state)
         if self._weclaw is None:
             passed_over += _as_named(weclaw.workspace(settings.home / weclaw.HOME))
-        for agent, tails in self._tails.items():
+        placed = _backlog_holder(settings, memory)
+
+        def options(agent: str) -> TailOptions:
             memory_for = partial(_memory_for, settings.rules, agent, passed_over)
-            tails += [
-                TranscriptTail(store, one, followed[agent], memory_for=memory_for, placed=placed)
-                for one in files
-                if one.agent == agent
-            ]
-            tails += [
-                DatabaseTail(store, one, followed[agent], memory_for=memory_for, placed=placed)
-                for one in databases
-                if one.agent == agent
-            ]
-            tails += [
-                StorageTail(store, one, followed[agent], memory_for=memory_for, placed=placed)
-                for one in storages
-                if one.agent == agent
-            ]
-            if agent == OPENPROGRAM:
-                tails.append(
-                    OpenProgramTail(store, followed[agent], memory_for=memory_for, placed=placed)
-                )
+            return {"memory_for": memory_for, "placed": placed}
+
+        self._off = [agent for agent in _FOLLOWED if agent not in followed]
+        self._tails = {
+            agent: [make(store, followed[agent], options(agent)) for make in makings]
+            for agent, makings in _FOLLOWED.items()
+            if agent in followed
+        }
 
     @property
     def step_ms(self) -> int:
