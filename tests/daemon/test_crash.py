@@ -87,10 +87,19 @@ class Talk:
                 self.acknowledged.add(turn)
 
 
+NO_TRANSCRIPTS = "".join(
+    f'{agent} = "off"\n'
+    for agent in ("claude-code", "codex", "hermes", "openclaw", "opencode", "pi")
+)
+
+
 @pytest.fixture
 def place() -> Iterator[DaemonPlace]:
-    """A place whose branches fall silent after a third of a second."""
-    with daemon_place(idle_minutes=0.005) as made:
+    """A place whose branches fall silent after a third of a second.
+
+    It follows no agent: their tails commit when they like, and commits are counted here.
+    """
+    with daemon_place(idle_minutes=0.005, config=f"[transcripts]\n{NO_TRANSCRIPTS}") as made:
         yield made
 
 
