@@ -8,8 +8,16 @@ import msgspec
 
 from turnmark_events.errors import Conflict, NotFound, Refused
 from turnmark_events.types import MoveCause
-from turnmark_session_store.append import branch_reaching, expectation
-from turnmark_session_store.heads import Keep, TipMove, To, begin_branch, check_head, move
+from turnmark_session_store.branches import branch_reaching, branches_at
+from turnmark_session_store.heads import (
+    Keep,
+    TipMove,
+    To,
+    begin_branch,
+    check_head,
+    expectation,
+    move,
+)
 from turnmark_session_store.identity import PreparedTurn
 from turnmark_session_store.requests import Archive, Checkout, Rewind
 from turnmark_session_store.retirement import restore_path, retire_unreached
@@ -148,7 +156,7 @@ def merge(
     turns = list(dict.fromkeys(get_turn(tx.db, session, tip) for tip in tips))
     if len(turns) < 2:  # noqa: PLR2004  a merge joins at least two
         raise Refused("a merge needs at least two different tips")
-    branches = [(tip, _branches_at(tx, session, tip)) for tip in turns]
+    branches = [(tip, _ending_at(tx, session, tip)) for tip in turns]
     first = _going_on(session, branches)
     merged = [tip for tip, _ in branches if tip != first[0]]
     placed = place_turn(tx, session, namespace_of(tx, session), turn, first[0], merged=merged)
@@ -169,17 +177,15 @@ def merge(
     return Merged(turn=placed.id, head=placed.id)
 
 
-def _branches_at(tx: Transaction, session: SessionRow, tip: int) -> list[int]:
-    rows = tx.rows(
-        f"SELECT id FROM branch WHERE session = ? AND tip = ? AND {LIVE_BRANCH} ORDER BY id",
-        (session.id, tip),
-    )
-    if not rows:
+def _ending_at(tx: Transaction, session: SessionRow, tip: int) -> list[int]:
+    """Returns the live branches that end at `tip`, the oldest first."""
+    branches = sorted(branches_at(tx, session, tip))
+    if not branches:
         raise Refused(
             f"turn {turn_id(tx.db, tip)!r} is not the tip of a live branch of session "
             f"{session.name!r}; `turnmark tree {session.name}` shows the tips"
         )
-    return [branch for (branch,) in rows]
+    return branches
 
 
 def _going_on(session: SessionRow, branches: list[tuple[int, list[int]]]) -> tuple[int, int]:

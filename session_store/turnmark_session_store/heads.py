@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
+from msgspec import UnsetType
 
 from turnmark_events.errors import Stale
 from turnmark_events.types import MoveCause, TipMoved
@@ -39,6 +40,13 @@ class Exactly(msgspec.Struct, frozen=True):
 
 Expectation = Unchecked | Absent | Exactly
 _UNCHECKED = Unchecked()
+
+
+def expectation(expect: str | UnsetType | None) -> Expectation:
+    """Returns what a request said of the head: a turn, None for no head, or nothing at all."""
+    if isinstance(expect, UnsetType):
+        return _UNCHECKED
+    return Absent() if expect is None else Exactly(expect)
 
 
 class Keep(msgspec.Struct, frozen=True):
@@ -121,26 +129,16 @@ def move(
     """
     check_head(tx, session, expect)
     # Read here, inside the transaction: whatever the caller knew of tips and head may be old.
-    stands = _stands(tx, session, _first_branch(tips, head))
-    heads = (stands.head, stands.head if isinstance(head, Keep) else head.turn)
-    last: int | None = None
-    for number, tip in enumerate(tips):
-        if number:
-            stands = _stands(tx, session, tip.branch)
-        last = _move_tip(tx, session, tip, stands, heads) or last
+    stands = [_stands(tx, session, tip.branch) for tip in tips]
+    old = stands[0].head if stands else session_by_id(tx.db, session).head
+    heads = (old, old if isinstance(head, Keep) else head.turn)
+    rows = [
+        _move_tip(tx, session, tip, stand, heads) for tip, stand in zip(tips, stands, strict=True)
+    ]
+    last = max((seq for seq in rows if seq is not None), default=None)
     if isinstance(head, To):
-        if heads[0] != heads[1] and last is None:
-            tip_there = (stands.tip, stands.tip)
-            last = _record(tx, session, head.branch or 0, stands, tip_there, heads, cause)
-        if heads[0] != heads[1]:
-            tx.execute(
-                "UPDATE session SET head = ?, head_move = ?, head_branch = ?, updated_ms = ?"
-                " WHERE id = ?",
-                (head.turn, last, head.branch, tx.at_ms, session),
-            )
-            return
-        tx.execute("UPDATE session SET head_branch = ? WHERE id = ?", (head.branch, session))
-    if last is not None:
+        _move_head(tx, session, head, heads, last, cause)
+    elif last is not None:
         tx.execute("UPDATE session SET updated_ms = ? WHERE id = ?", (tx.at_ms, session))
 
 
@@ -171,12 +169,6 @@ def _stands(tx: Transaction, session: int, branch: int | None) -> _Stands:
     )
 
 
-def _first_branch(tips: Sequence[TipMove], head: Keep | To) -> int | None:
-    if tips:
-        return tips[0].branch
-    return head.branch if isinstance(head, To) else None
-
-
 def _move_tip(
     tx: Transaction,
     session: int,
@@ -200,6 +192,31 @@ def _move_tip(
     else:
         tx.execute(f"{_MOVED}, state = ?6 WHERE id = ?5", (*moved, state))
     return seq
+
+
+def _move_head(
+    tx: Transaction,
+    session: int,
+    head: To,
+    heads: tuple[int | None, int | None],
+    tip_row: int | None,
+    cause: MoveCause,
+) -> None:
+    """Moves the head by the row of the tip that moves with it, or by one of its own."""
+    if heads[0] == heads[1]:
+        tx.execute(
+            "UPDATE session SET head_branch = ?, updated_ms = iif(?, ?, updated_ms) WHERE id = ?",
+            (head.branch, tip_row is not None, tx.at_ms, session),
+        )
+        return
+    row = tip_row
+    if row is None:
+        stands = _stands(tx, session, head.branch)
+        row = _record(tx, session, head.branch or 0, stands, (stands.tip, stands.tip), heads, cause)
+    tx.execute(
+        "UPDATE session SET head = ?, head_move = ?, head_branch = ?, updated_ms = ? WHERE id = ?",
+        (head.turn, row, head.branch, tx.at_ms, session),
+    )
 
 
 def _record(

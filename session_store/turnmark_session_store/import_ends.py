@@ -12,10 +12,10 @@ from collections.abc import Iterable
 import msgspec
 
 from turnmark_events.types import MoveCause
-from turnmark_session_store.append import supersede_elsewhere
 from turnmark_session_store.export import BranchLine
 from turnmark_session_store.heads import Keep, TipMove, To, begin_branch, move
 from turnmark_session_store.imports import ImportPlan
+from turnmark_session_store.line_end import supersede_elsewhere
 from turnmark_session_store.retirement import retire
 from turnmark_session_store.sessions import (
     SessionRow,

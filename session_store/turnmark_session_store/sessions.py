@@ -111,6 +111,12 @@ def open_session(tx: Transaction, asked: OpenSession) -> tuple[SessionRow, bool]
     return get_session(tx.db, asked.session), created
 
 
+def find_or_open(tx: Transaction, name: str) -> SessionRow:
+    """Returns the session of that name; one that is unknown is opened now."""
+    known = find_session(tx.cursor, name)
+    return known or open_session(tx, OpenSession(session=name))[0]
+
+
 def _insert_session(tx: Transaction, asked: OpenSession) -> None:
     """Makes the row, or begins anew on that of a deleted session of the same name."""
     check_name(asked.session, "a session's name")

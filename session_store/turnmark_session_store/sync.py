@@ -8,21 +8,16 @@ from dataclasses import dataclass
 import msgspec
 
 from turnmark_events.errors import Refused
-from turnmark_session_store.append import (
-    keep_partials,
-    place_line,
-    remember_key,
-    replay,
-    settle_line,
-)
 from turnmark_session_store.checkout import put_head
+from turnmark_session_store.idempotency import once
 from turnmark_session_store.identity import HASHED, PreparedTurn
-from turnmark_session_store.requests import OpenSession
+from turnmark_session_store.line import place_line
+from turnmark_session_store.line_end import move_to_end
+from turnmark_session_store.partials import keep_partials
 from turnmark_session_store.sessions import (
     SessionRow,
-    find_session,
+    find_or_open,
     in_namespace,
-    open_session,
     resolve_caller,
     session_by_id,
 )
@@ -60,33 +55,28 @@ def sync(
     """
     if not messages:
         raise Refused("messages is empty; give the whole array")
-    session = find_session(tx.db, session_name)
-    if session is None:
-        session = open_session(tx, OpenSession(session=session_name))[0]
+    session = find_or_open(tx, session_name)
     if session.memory == "off":
         return Synced(head=tx.turn_id(session.head), new=0, forked_after=None)
-    replayed = replay(tx, session, key, messages)
-    if replayed is not None:
-        return msgspec.json.decode(replayed, type=Synced)
-    answer = _sync(tx, session, messages)
-    kept = msgspec.structs.replace(answer, new=0)
-    remember_key(tx, session, key, messages, msgspec.json.encode(kept))
-    return answer
+
+    def act() -> Synced:
+        return _sync(tx, in_namespace(tx, session), messages)
+
+    return once(tx, session, key, messages, Synced, act)
 
 
 def _sync(tx: Transaction, session: SessionRow, messages: Sequence[PreparedTurn]) -> Synced:
-    session = in_namespace(tx, session)
     turns = [message for message in messages if message.kind != "partial"]
     matched = _match(tx, session, turns)
     rest = turns[matched.count :]
     if rest:
-        line = place_line(tx, session, rest, matched.last, restore=True)
+        line = place_line(tx, session, rest, matched.last)
         keep_partials(tx, session, line.last, messages)
-        settled = settle_line(tx, session, line, move_head=True, spawns_too=True)
+        end = move_to_end(tx, session, line, move_head=True, spawns_too=True)
         return Synced(
-            head=tx.turn_id(settled.head),
+            head=tx.turn_id(end.head),
             new=line.new,
-            forked_after=tx.turn_id(matched.last) if settled.forked else None,
+            forked_after=tx.turn_id(matched.last) if end.forked else None,
         )
     keep_partials(tx, session, matched.last, messages)
     if matched.last is None:

@@ -46,6 +46,17 @@ async def test_all_rows_of_a_call_carry_the_same_heads(stage: Stage) -> None:
     assert {(one.head_old, one.head_new) for one in stage.moves(before)} == {("c", "a")}
 
 
+async def test_a_head_that_moves_alone_is_told_with_its_own_branch(stage: Stage) -> None:
+    """The tip that was to move beside it stood there already, on another branch."""
+    await stage.append("a", "b")
+    other = (await stage.append("c", after="a")).branch
+    before = stage.seq
+    stands = [TipMove(1, 2, "append")]
+    await stage.write(lambda tx: move(tx, 1, stands, To(1, 2), cause="checkout"))
+    (moved,) = stage.moves(before)
+    assert (moved.branch, moved.old, moved.new, moved.head_new) == (other, "c", "c", "a")
+
+
 async def test_what_does_not_move_says_nothing(stage: Stage) -> None:
     """The tip is there already, and so is the head."""
     await stage.append("a")
