@@ -19,7 +19,7 @@ from turnmark_memory.locality import BUILTIN
 from turnmark_session_store import SessionStore
 from turnmark_session_store.owed import OwedTip, owed
 from turnmark_session_store.queries import value_of
-from turnmark_session_store.views import live_tip_count
+from turnmark_session_store.walks import live_tip_count
 
 _PROBLEMS_SHOWN = 5
 """Of what is odd in topic files; the log has it all."""

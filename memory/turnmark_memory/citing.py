@@ -15,7 +15,7 @@ from turnmark_memory.model import Evidence
 from turnmark_memory.shelf import Shelf
 from turnmark_session_store import SessionStore
 from turnmark_session_store.queries import row_of
-from turnmark_session_store.views import get_turn_anywhere
+from turnmark_session_store.sessions import get_turn_anywhere
 
 
 class Citing:

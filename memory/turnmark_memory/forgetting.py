@@ -36,7 +36,7 @@ from turnmark_session_store.erase import forget_turns
 from turnmark_session_store.failpoints import failpoint
 from turnmark_session_store.queries import json_keys, value_of
 from turnmark_session_store.requests import SessionRef
-from turnmark_session_store.views import get_turn_anywhere
+from turnmark_session_store.sessions import get_turn_anywhere
 
 log = structlog.get_logger(__name__)
 

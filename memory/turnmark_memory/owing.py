@@ -7,8 +7,8 @@ import msgspec
 
 from turnmark_memory.requests import OwedRequest
 from turnmark_session_store.owed import OwedTip, owed
+from turnmark_session_store.paging import cursor_of, position_of
 from turnmark_session_store.sessions import get_session
-from turnmark_session_store.views import cursor_of, position_of
 
 
 class OwedPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -9,7 +9,7 @@ import msgspec
 from turnmark_memory.requests import HistoryRequest
 from turnmark_memory.revisions import history
 from turnmark_memory.workspace import RevisionStamp, Workspace
-from turnmark_session_store.views import cursor_of, position_of
+from turnmark_session_store.paging import cursor_of, position_of
 
 
 class RevisionSummary(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,8 @@ from turnmark_memory.shelf import Shelf
 from turnmark_memory.topic_path import topic_path
 from turnmark_session_store import SessionStore
 from turnmark_session_store.model import TurnOut
-from turnmark_session_store.views import get_turn_anywhere, show_turns
+from turnmark_session_store.sessions import get_turn_anywhere
+from turnmark_session_store.turn_views import show_turns
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

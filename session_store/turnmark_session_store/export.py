@@ -21,17 +21,12 @@ from turnmark_session_store.model import (
     Speaker,
     TurnState,
 )
+from turnmark_session_store.paging import check_limit, cursor_of, position_of
 from turnmark_session_store.queries import json_keys, row_of, rows_of
 from turnmark_session_store.requests import ExportSession, ForkPoint
 from turnmark_session_store.sessions import SessionRow, get_session, session_by_id, turn_id
-from turnmark_session_store.views import (
-    check_limit,
-    cursor_of,
-    fitting,
-    position_of,
-    show_turns,
-    turns_of_session,
-)
+from turnmark_session_store.turn_views import fitting, show_turns
+from turnmark_session_store.walks import turns_of_session
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):

@@ -9,7 +9,7 @@ import apsw
 from turnmark_events.errors import Conflict, NotFound, Refused
 from turnmark_session_store.model import CallerRef
 from turnmark_session_store.names import FAMILY, check_name
-from turnmark_session_store.queries import row_of
+from turnmark_session_store.queries import row_of, rows_of
 from turnmark_session_store.requests import ForkPoint, OpenSession
 from turnmark_session_store.transaction import Transaction
 
@@ -233,6 +233,39 @@ def get_turn(db: apsw.Connection, session: SessionRow, turn: str) -> int:
             turn=turn,
         )
     return found
+
+
+def get_turn_anywhere(db: apsw.Connection, ref: str) -> int:
+    """Returns the turn of a ref: `SESSION#ID`, or an id that is unique among namespaces.
+
+    Raises:
+        NotFound: if no turn has that id.
+        Refused: if several namespaces have one; `facts["candidates"]` are refs that are unique.
+    """
+    for position, sign in enumerate(ref):
+        session = find_session(db, ref[:position]) if sign == "#" else None
+        found = None if session is None else find_turn(db, session, ref[position + 1 :])
+        if found is not None:
+            return found
+    rows = rows_of(
+        db,
+        "SELECT turn.id, session.name FROM turn JOIN session ON session.id = session"
+        " WHERE key = ? ORDER BY turn.id",
+        (ref,),
+    )
+    if not rows:
+        raise NotFound(
+            f"nothing here is called {ref!r}: name a block (b-…), a source (s-…), a topic, "
+            "SESSION#ID or a turn's id",
+            ref=ref,
+        )
+    if len(rows) > 1:
+        candidates = [f"{name}#{ref}" for _, name in rows]
+        raise Refused(
+            f"{len(rows)} turns are called {ref!r}; say which: {', '.join(candidates[:5])}",
+            candidates=candidates,
+        )
+    return int(rows[0][0])
 
 
 def resolve_caller(tx: Transaction, caller: CallerRef) -> int:

@@ -8,7 +8,6 @@ Events reach `publish` after the commit and before the answer, in one total orde
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,7 @@ import anyio.to_thread
 import apsw
 import msgspec
 
-from turnmark_events.errors import NotFound, Refused, Unavailable
+from turnmark_events.errors import Unavailable
 from turnmark_events.types import Event
 from turnmark_session_store import event_table
 from turnmark_session_store.append import Appended, AppendOrder, append
@@ -37,7 +36,6 @@ from turnmark_session_store.database import open_writer
 from turnmark_session_store.erase import Deleted, delete_session, erase_slice
 from turnmark_session_store.export import ExportPage, export_session
 from turnmark_session_store.failpoints import failpoint
-from turnmark_session_store.heads import TipMove, To, begin_branch, move
 from turnmark_session_store.identity import PreparedTurn, prepare
 from turnmark_session_store.import_ends import Imported, finish_import
 from turnmark_session_store.imports import (
@@ -48,6 +46,7 @@ from turnmark_session_store.imports import (
     place_slice,
 )
 from turnmark_session_store.model import TurnIn
+from turnmark_session_store.opening import Opened, open_at_its_head
 from turnmark_session_store.readers import Readers
 from turnmark_session_store.requests import (
     AppendTurns,
@@ -63,10 +62,10 @@ from turnmark_session_store.requests import (
     SessionRef,
     SyncTurns,
 )
-from turnmark_session_store.sessions import open_session, turn_id
 from turnmark_session_store.sync import Synced, sync
 from turnmark_session_store.times import now_ms
 from turnmark_session_store.transaction import Transaction
+from turnmark_session_store.uploads import Uploads
 from turnmark_session_store.views import (
     SessionList,
     SessionShown,
@@ -91,17 +90,6 @@ _DISK_ERRORS = (
     apsw.FullError,
 )
 """What the world can do to a database; any other error of SQLite is a bug of ours and stays one."""
-
-_UPLOAD_LIMIT = 16
-_UPLOAD_LIMIT_CHARACTERS = 512 * 1024 * 1024
-
-
-class Opened(msgspec.Struct, frozen=True, kw_only=True):
-    """`session.open`'s answer."""
-
-    session: str
-    head: str | None
-    created: bool
 
 
 class UploadGoesOn(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,7 +125,7 @@ class SessionStore:
         self._readers = Readers(path)
         self._count = count
         self._mask = mask == "store"
-        self._uploads: dict[str, list[str]] = {}
+        self._uploads = Uploads()
         self.publish: Callable[[Sequence[Event]], None] = _ignore
         self.path = path
 
@@ -234,16 +222,8 @@ class SessionStore:
     # Verbs, in the order of the socket's table.
 
     async def open_session(self, asked: OpenSession) -> Opened:
-        """Opens a session; see `sessions.open_session`."""
-
-        def run(tx: Transaction) -> Opened:
-            session, created = open_session(tx, asked)
-            head = session.head
-            if head is None and asked.forked_from is not None and session.forked_turn is not None:
-                head = _branch_at_fork(tx, session.id, session.forked_turn)
-            return Opened(session=session.name, head=turn_id(tx.db, head), created=created)
-
-        return await self.write(run)
+        """Opens a session; see `opening.open_at_its_head`."""
+        return await self.write(lambda tx: open_at_its_head(tx, asked))
 
     async def append(self, asked: AppendTurns, queued: Callable[[], None] = _nobody) -> Appended:
         """Appends turns; acknowledged once durable. See `append.append`."""
@@ -336,8 +316,8 @@ class SessionStore:
             Conflict: if a turn is here with other content, or the session in another namespace;
                 nothing of it is stored.
         """
-        upload, lines = self._collect(asked)
-        if not asked.last:
+        upload, lines = self._uploads.collect(asked)
+        if lines is None:
             return UploadGoesOn(upload=upload)
 
         def parse() -> ImportPlan:
@@ -348,26 +328,7 @@ class SessionStore:
 
     def header_of(self, upload: str) -> str | None:
         """Returns the first line of an upload that is under way, None where there is none."""
-        lines = self._uploads.get(upload)
-        return lines[0] if lines else None
-
-    def _collect(self, asked: ImportLines) -> tuple[str, list[str]]:
-        if asked.upload is not None and asked.upload not in self._uploads:
-            raise NotFound(
-                f"no upload {asked.upload!r} is under way; begin again without it",
-                upload=asked.upload,
-            )
-        upload = asked.upload or f"up-{secrets.token_hex(8)}"
-        lines = self._uploads.pop(upload, []) + asked.lines
-        if asked.last:
-            return upload, lines
-        if len(self._uploads) >= _UPLOAD_LIMIT or sum(map(len, lines)) > _UPLOAD_LIMIT_CHARACTERS:
-            raise Refused(
-                f"at most {_UPLOAD_LIMIT} uploads of {_UPLOAD_LIMIT_CHARACTERS >> 20} MiB can be "
-                "under way; finish one with last: true"
-            )
-        self._uploads[upload] = lines
-        return upload, lines
+        return self._uploads.header_of(upload)
 
     async def _import(
         self, plan: ImportPlan, progress: Callable[[int, int], None], finished: ImportFinished
@@ -413,12 +374,6 @@ class SessionStore:
     def statistics(self) -> dict[str, Any]:
         """Returns the writer's queue lengths and counts."""
         return self._writer.statistics()
-
-
-def _branch_at_fork(tx: Transaction, session: int, turn: int) -> int:
-    branch = begin_branch(tx, session, "fork")
-    move(tx, session, [TipMove(branch, turn, "fork")], To(turn, branch), cause="fork")
-    return turn
 
 
 def _length(turn: TurnIn) -> int:

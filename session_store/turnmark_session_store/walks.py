@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import apsw
 
-from turnmark_session_store.queries import json_keys, row_of, rows_of
+from turnmark_session_store.queries import json_keys, row_of, rows_of, value_of
 
 _PARENTS = (
     "SELECT predecessor FROM turn WHERE id = ?1 AND predecessor IS NOT NULL"
@@ -178,6 +178,30 @@ def live_tips_after(
         (json_keys(turns), other_than),
     )
     return [tip for (tip,) in rows]
+
+
+def turns_of_session(db: apsw.Connection, session: int) -> list[int]:
+    """Returns every turn that the session's branches reach or that was first said in it.
+
+    Without those that were forgotten and that nothing reaches, as of a deleted session that began
+    anew under its name.
+    """
+    rows = rows_of(
+        db,
+        "WITH RECURSIVE walk (id) AS (SELECT tip FROM branch WHERE session = ?1 AND tip IS NOT NULL"
+        " UNION SELECT id FROM turn WHERE session = ?1"
+        " AND id NOT IN (SELECT turn FROM forgotten_turn)"
+        " UNION SELECT predecessor FROM walk JOIN turn USING (id) WHERE predecessor IS NOT NULL"
+        " UNION SELECT parent FROM walk JOIN merge_parent ON merge_parent.turn = walk.id)"
+        " SELECT id FROM walk ORDER BY id",
+        (session,),
+    )
+    return [turn for (turn,) in rows]
+
+
+def live_tip_count(db: apsw.Connection) -> int:
+    """Returns how many live tips there are."""
+    return int(value_of(db, f"SELECT count(DISTINCT tip) FROM branch WHERE {LIVE_BRANCH}"))
 
 
 def roots_below(db: apsw.Connection, turn: int) -> set[int]:

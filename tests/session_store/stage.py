@@ -21,6 +21,7 @@ from turnmark_session_store.erase import Deleted
 from turnmark_session_store.import_ends import Imported
 from turnmark_session_store.marks import ParkReason, park, settle, workspace_key
 from turnmark_session_store.model import CallerRef, MarkOutcome, TurnIn, TurnOut
+from turnmark_session_store.opening import Opened
 from turnmark_session_store.owed import Owed, owed
 from turnmark_session_store.requests import (
     AppendTurns,
@@ -36,7 +37,6 @@ from turnmark_session_store.requests import (
     SessionRef,
     SyncTurns,
 )
-from turnmark_session_store.store import Opened
 from turnmark_session_store.sync import Synced
 from turnmark_session_store.transaction import Transaction
 from turnmark_session_store.views import BranchRow, SessionShown

@@ -8,14 +8,10 @@ import pytest
 
 from session_store.stage import Stage, user
 from turnmark_events.errors import NotFound, Refused
+from turnmark_session_store.paging import check_limit, cursor_of, position_of
 from turnmark_session_store.requests import ListBranch, ListSessions
-from turnmark_session_store.views import (
-    check_limit,
-    cursor_of,
-    get_turn_anywhere,
-    live_tip_count,
-    position_of,
-)
+from turnmark_session_store.sessions import get_turn_anywhere
+from turnmark_session_store.walks import live_tip_count
 
 pytestmark = pytest.mark.anyio
 

@@ -1,0 +1,44 @@
+"""Pages of a list: how long one may be, and the cursor that asks for the next."""
+
+from __future__ import annotations
+
+import base64
+
+from turnmark_events.errors import Refused
+
+_LIST_LIMIT = 1_000
+_NO_POSITION = 1 << 48
+"""More rows than a database holds, and well inside what SQLite takes for a number."""
+
+
+def check_limit(limit: int) -> int:
+    """Returns `limit` if a list may have that length.
+
+    Raises:
+        Refused: if it is below 1 or above 1,000.
+    """
+    if not 1 <= limit <= _LIST_LIMIT:
+        raise Refused(f"limit must be 1 to {_LIST_LIMIT}; page with cursor")
+    return limit
+
+
+def cursor_of(position: int) -> str:
+    """Returns an opaque cursor for the row after `position`."""
+    return base64.urlsafe_b64encode(str(position).encode()).decode()
+
+
+def position_of(cursor: str | None) -> int:
+    """Returns the position that a cursor stands for, 0 without one.
+
+    Raises:
+        Refused: if it is no cursor of ours.
+    """
+    if cursor is None:
+        return 0
+    try:
+        position = int(base64.urlsafe_b64decode(cursor.encode()))
+    except ValueError:
+        position = -1
+    if not 0 <= position < _NO_POSITION:
+        raise Refused("cursor is not one that this daemon gave; begin again without it")
+    return position
