@@ -52,6 +52,15 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
         turns: list[DocRef] = [("turn", turn.ref) for turn in self.turns.values()]
         return [*turns, *(("block", block.ref) for block in self.blocks.values())]
 
+    def match(self) -> None:
+        """Matches all of them with the question: ranked later, they cost a third less then.
+
+        For who waits for something else meanwhile, as recall does for the question's vector.
+        """
+        for some in (self.turns, self.blocks, self.context):
+            for one in some.values():
+                self.matching.match(one.terms)
+
 
 def gather(
     index: Index,

@@ -238,11 +238,19 @@ def beside(db: Database, rows: Iterable[int]) -> dict[int, tuple[int | None, int
 
 
 def newest_rows(db: Database, kind: Kind, match: str, limit: int) -> list[int]:
-    """Returns the newest rows that match; as one JSON text, which is ten times as fast as rows."""
+    """Returns the rows that match, the newest ones where there are more than `limit`.
+
+    A list is stored from the oldest on, and to read it from its end takes a third longer. It comes
+    as one JSON text, which is ten times as fast as rows.
+    """
+    rows = _rows(db, kind, match, "", limit)
+    return rows if len(rows) < limit else _rows(db, kind, match, "ORDER BY rowid DESC", limit)
+
+
+def _rows(db: Database, kind: Kind, match: str, order: str, limit: int) -> list[int]:
     found = db.execute(
         f"""SELECT json_group_array(rowid) FROM (
-                SELECT rowid FROM {kind}_words WHERE {kind}_words MATCH ?
-                ORDER BY rowid DESC LIMIT ?)""",
+                SELECT rowid FROM {kind}_words WHERE {kind}_words MATCH ? {order} LIMIT ?)""",
         (match, limit),
     ).fetchone()
     return [] if found is None else _ROWS.decode(found[0])

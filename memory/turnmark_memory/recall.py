@@ -19,7 +19,7 @@ import msgspec
 import structlog
 
 from turnmark_events.errors import Refused, Unavailable
-from turnmark_memory.candidates import DEPTH, blocks_within, gather, with_near
+from turnmark_memory.candidates import DEPTH, Candidates, blocks_within, gather, with_near
 from turnmark_memory.dense import Dense, DocRef
 from turnmark_memory.hits import Hit, collapsed
 from turnmark_memory.index import Index
@@ -148,10 +148,16 @@ class Recall:
         search = partial(gather, self._index, asked, filters, request.kinds, words=by_words)
         if self._dense is None or request.mode == "lexical":
             return await self._in_thread(lambda: self._opened(rank(asked, search()), request))
+
+        def searched() -> tuple[Candidates, list[DocRef]]:
+            found = search()
+            found.match()
+            return found, self._narrowed(request.kinds, filters)
+
         meant = await self._in_thread(partial(self._meant, asked, request))
         near, (found, also) = await both(
             partial(self._nearness, self._dense, meant, limit=DEPTH),
-            partial(self._in_thread, lambda: (search(), self._narrowed(request.kinds, filters))),
+            partial(self._in_thread, searched),
         )
         also = [*(doc for doc in found.documents() if doc not in near), *also]
         nearness = {**near, **await self._nearness(self._dense, meant, also=also)}
