@@ -47,7 +47,7 @@ from turnmark_session_store.requests import (
     SessionRef,
     SyncTurns,
 )
-from turnmark_session_store.sessions import find_session
+from turnmark_session_store.sessions import find_session, get_session, get_turn
 
 PROTOCOL = 1
 _LARGE_ANSWER_BYTES = 16 * 1024 * 1024
@@ -204,7 +204,14 @@ class Api:
         return await self._store.show_session(asked, self._memory.key)
 
     async def recall(self, asked: RecallRequest, _call: Call) -> Any:
-        """Recalls; a rule may keep a project's readers to their project."""
+        """Recalls; a rule may keep a project's readers to their project.
+
+        Raises:
+            NotFound: if `tip` is no turn of `session`, whatever is found.
+        """
+        if asked.tip is not None and asked.session is not None:
+            reader, tip = asked.session, asked.tip
+            await self._store.read(lambda db: get_turn(db, get_session(db, reader), tip))
         return await self._memory.recall(await self._within_project(asked))
 
     async def context(self, asked: ContextRequest, _call: Call) -> Any:

@@ -29,11 +29,11 @@ _LITTLE_ROOM_BYTES = 8 * 1024 * 1024
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """`status`'s answer; times are RFC 3339, `uptime_seconds` counts since ready."""
+    """`status`'s answer; times are RFC 3339, `uptime` counts seconds since ready."""
 
     version: str
     what_to_do: list[str]
-    uptime_seconds: float
+    uptime_seconds: float = msgspec.field(name="uptime")
     workspace: str
     workspace_path: str
     revision: int

@@ -26,6 +26,8 @@ _DEVICES = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
 def topic_path(path: str) -> str:
     """Returns `path` in its one form: NFC, lower case, hyphens for spaces, without `.md`.
 
+    Its file's path in the workspace, `topics/people/dana.md`, names it too.
+
     Letters and digits of any script are allowed, and `-`, `_`, `.` inside a name.
 
     Raises:
@@ -33,7 +35,8 @@ def topic_path(path: str) -> str:
             two safe names.
     """
     normal = unicodedata.normalize("NFC", unicodedata.normalize("NFC", path.strip()).lower())
-    parts = [re.sub(r"\s+", "-", part) for part in normal.removesuffix(".md").split("/")]
+    name = normal.removesuffix(".md").removeprefix("topics/")
+    parts = [re.sub(r"\s+", "-", part) for part in name.split("/")]
     if parts == [CORE]:
         return CORE
     if parts[0] not in ROOTS or not 1 < len(parts) <= _PARTS_LIMIT:

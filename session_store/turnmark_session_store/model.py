@@ -14,7 +14,9 @@ BranchState = Literal["live", "retired", "merged", "archived", "deleted"]
 TurnState = Literal["live", "retired", "forgotten"]
 
 
-class Speaker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Speaker(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """Who spoke, from the agent's structured field; `id` is stable, `name` is for people."""
 
     id: str | None = None

@@ -81,11 +81,18 @@ def test_unknown_parameters_are_named(wire: Wire, method: str) -> None:
     assert "另一个" in error["message"]
 
 
-def test_unknown_fields_of_a_turn_are_named(wire: Wire) -> None:
-    """A typo inside a turn is an error with its place."""
-    error = check(wire.ask("turn.append", session="s", turns=[user("a"), user("b", txet="c")]))
-    assert error["code"] == -32602
-    assert "txet" in error["message"]
+@pytest.mark.parametrize(
+    "turn",
+    [
+        user("a", txet="b"),
+        user("a", speaker={"id": "u-1", "txet": "b"}),
+        user("a", caller={"session": "s", "turn": "t", "txet": "b"}),
+    ],
+)
+def test_unknown_fields_of_a_turn_are_named(wire: Wire, turn: dict[str, Any]) -> None:
+    """A typo inside a turn, its speaker or its caller is an error with its name and place."""
+    error = check(wire.ask("turn.append", session="s", turns=[user("a"), turn]))
+    assert (error["code"], error["data"]["unknown"]) == (-32602, ["txet"])
     assert "turns" in error["message"]
 
 
@@ -247,15 +254,22 @@ def test_frames_have_the_limits_of_the_interface(wire: Wire) -> None:
     assert "upload" in wire.answer(1)["result"]
 
 
-@pytest.mark.parametrize(
-    "opening",
-    [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" * 20],
-)
-def test_other_protocols_get_one_clear_line(daemon: Daemon, opening: bytes) -> None:
-    """HTTP and TLS are told what this is, and closed."""
+def test_http_is_told_what_this_is_and_the_next_frame_is_read(daemon: Daemon) -> None:
+    """Its lines end, so the connection stays: each is an error with its position."""
     with daemon.wire() as wire:
-        wire.send(opening)
-        assert "JSON" in check(wire.frame())["message"]
+        wire.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        error = check(wire.frame())
+        assert (error["code"], error["data"]["position"]) == (-32700, 0)
+        assert "not HTTP" in error["message"]
+        assert check(wire.frame())["code"] == -32700
+        assert wire.call("hello")
+
+
+def test_tls_gets_one_clear_line_and_is_closed(daemon: Daemon) -> None:
+    """No end of a frame can be found in it."""
+    with daemon.wire() as wire:
+        wire.send(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" * 20)
+        assert "not TLS" in check(wire.frame())["message"]
         assert wire.frame() == {}
     with daemon.wire() as wire:
         assert wire.call("hello")
@@ -298,7 +312,10 @@ def test_a_token_of_the_wrong_type_is_an_error(wire: Wire) -> None:
     tokens: tuple[Any, ...] = ([], {}, 1.5, True, None)
     for token in tokens:
         asked = wire.request("hello", {"_meta": {"progressToken": token}})
-        assert check(wire.answer(asked))["code"] == -32602
+        error = check(wire.answer(asked))
+        assert error["code"] == -32602
+        assert "progressToken" in error["message"]
+        assert "unknown" not in error["data"]
     assert wire.answer(wire.request("hello", {"_meta": {"other": 1}}))["result"]
     assert wire.answer(wire.request("hello", {"_meta": {"progressToken": "t"}}))["result"]
 

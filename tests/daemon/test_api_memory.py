@@ -231,6 +231,9 @@ def test_recall_says_how_a_hit_stands_to_the_readers_branch(wire: Wire, session:
         "memory.recall", query="telescope", session=session, tip=other, kinds=["turn"]
     )["hits"]
     assert {hit["text"] for hit in hits if hit["branch"] == "own"} == {other}
+    for query in ("telescope", "quantum chromodynamics"):
+        answer = wire.ask("memory.recall", query=query, session=session, tip="nope")
+        assert answer["error"]["code"] == -32001
 
 
 def test_context_packs_a_fenced_text(wire: Wire, session: str) -> None:
@@ -381,7 +384,7 @@ def test_status_says_all_that_the_table_names(daemon: Daemon, wire: Wire) -> Non
     answer = wire.call("status")
     shape = {
         "version": str,
-        "uptime_seconds": float,
+        "uptime": float,
         "workspace": wire.call("hello")["workspace"],
         "revision": int,
         "sessions": int,

@@ -181,14 +181,21 @@ async def test_oversize_without_an_end_is_told_then_closed() -> None:
             await other.assert_alive()
 
 
-@pytest.mark.parametrize(
-    "hello",
-    [b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"POST /x HTTP/1.1\r\n\r\n{}", b"\x16\x03\x01"],
-)
-async def test_other_protocols_get_one_clear_line_and_are_closed(hello: bytes) -> None:
-    """A browser or a TLS client is told what this is, once."""
+@pytest.mark.parametrize("hello", [b"GET / HTTP/1.1\r\n\r\n", b"POST /x HTTP/1.1\r\n\r\n"])
+async def test_http_is_told_what_this_is_and_goes_on(hello: bytes) -> None:
+    """A line of HTTP is a bad frame with an end, like any other."""
     async with serving() as served, await served.connect() as client:
         await client.send(hello)
+        error = (await client.read())["error"]
+        assert "not HTTP" in error["message"]
+        assert error["data"]["position"] == 0
+        await client.assert_alive()
+
+
+async def test_tls_gets_one_clear_line_and_is_closed() -> None:
+    """A TLS client is told what this is, once: its frames have no end."""
+    async with serving() as served, await served.connect() as client:
+        await client.send(b"\x16\x03\x01")
         assert "JSON" in (await client.read())["error"]["message"]
         with pytest.raises(anyio.EndOfStream):
             await client.read()
@@ -357,6 +364,17 @@ async def test_progress_comes_before_the_answer_and_only_on_request() -> None:
         ]
         assert (await client.read())["id"] == number
         assert "result" in await client.call("stepwise", {"number": 2})
+
+
+async def test_a_token_brings_progress_even_of_a_call_without_steps() -> None:
+    """Who asks to be told hears once that it is done; a call that failed is not."""
+    async with serving() as served, await served.connect() as client:
+        meta = {"_meta": {"progressToken": 3}}
+        number = await client.request("echo", {"text": "a", **meta})
+        told = (await client.read())["params"]
+        assert told == {"progressToken": 3, "progress": 1, "total": 1}
+        assert (await client.read())["id"] == number
+        assert "error" in await client.call("stale", meta)
 
 
 async def test_two_hundred_connections_at_once() -> None:

@@ -460,10 +460,11 @@ def test_missing_block_is_not_found() -> None:
         ("projects/税务/2026 report", "projects/税务/2026-report"),
         ("subjects/e\u0301te\u0301", "subjects/\u00e9t\u00e9"),
         ("core.md", "core"),
+        ("topics/people/dana.md", "people/dana"),
     ],
 )
 def test_topic_path_has_one_form(given_path: str, path: str) -> None:
-    """NFC, lower case, no extension."""
+    """NFC, lower case, neither the folder of topics nor an extension."""
     assert topic_path(given_path) == path
 
 

@@ -18,7 +18,7 @@ import msgspec
 from turnmark import places
 from turnmark.commands.export_lines import split_sessions
 from turnmark.commands.flush import print_written
-from turnmark.commands.invocation import Invocation
+from turnmark.commands.invocation import Invocation, WrongUse
 from turnmark.commands.wording import Fields, count
 from turnmark.errors import ConnectionLost, DaemonNotRunning
 from turnmark.terminal import one_line
@@ -39,6 +39,18 @@ _NAMED = 10
 _STDIN = "-"
 _OF_GIT = ".git"
 _FREE_WRITER = "builtin"
+# Named here, for their readers are only loaded once a daemon answers.
+_AGENTS = (
+    "claude-code",
+    "codex",
+    "hermes",
+    "openclaw",
+    "opencode",
+    "openprogram",
+    "pi",
+    weclaw.AGENT,
+    EXPORT_AGENT,
+)
 
 Marks = Mapping[str, Mapping[str, MarkOut]]
 
@@ -65,7 +77,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths", metavar="PATH", nargs="+", help="a transcript, an export, or a directory of them"
     )
-    parser.add_argument("--agent", metavar="NAME", help="whose transcripts; without: recognised")
+    parser.add_argument(
+        "--agent",
+        choices=_AGENTS,
+        metavar="NAME",
+        help=f"whose transcripts they are; without: recognised ({', '.join(_AGENTS)})",
+    )
     parser.add_argument(
         "--no-flush", action="store_true", help="leave the writing to the daemon's own time"
     )
@@ -167,7 +184,14 @@ class _Import:
         self.tally = Tally()
 
     def take(self, paths: Sequence[str], agent: str | None) -> None:
-        """Sends the exports among `paths` as they are and everything else through its reader."""
+        """Sends the exports among `paths` as they are and everything else through its reader.
+
+        Raises:
+            WrongUse: if there is no such agent.
+        """
+        known = sorted({EXPORT_AGENT, weclaw.AGENT, *(one.agent for one in self._readers)})
+        if agent is not None and agent not in known:
+            raise WrongUse(f"--agent {agent}: there is no such agent; name {', '.join(known)}")
         found: dict[str, set[Path]] = {}
         for path in paths:
             with self._failing_as(path):
@@ -202,7 +226,8 @@ class _Import:
             if agent in {None, owner}:
                 found.setdefault(owner, set()).update(files)
         if sum(map(len, found.values())) == before and not self.tally.compressed:
-            raise NotFound("holds no transcript that turnmark knows and that was not named before")
+            of = "that turnmark knows" if agent is None else f"of {agent}"
+            raise NotFound(f"holds no transcript {of} that was not named before")
 
     def _recognise(self, file: Path, agent: str | None, found: dict[str, set[Path]]) -> None:
         if compressed.is_compressed(file) and file.is_file():

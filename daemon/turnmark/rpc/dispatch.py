@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ from turnmark_events.errors import TurnmarkError
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
+_META = "_meta"
+_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `([^`]*)`")
 _P = TypeVar("_P", bound=msgspec.Struct)
 Token = int | str
 Send = Callable[[str, Any], Awaitable[None]]
@@ -68,6 +71,7 @@ class Call:
     def __init__(self, wire: Wire, *, token: Token | None = None) -> None:
         self._wire = wire
         self._token = token
+        self._told = False
         self._streams: list[str] = []
         self._leave_lane: Callable[[], None] | None = None
         self.connection = wire.name
@@ -81,10 +85,16 @@ class Call:
         """
         if self._token is None:
             return
+        self._told = True
         told = {"progressToken": self._token, "progress": progress}
         told |= {} if total is None else {"total": total}
         told |= {} if message is None else {"message": message}
         self._wire.notify_nowait("notifications/progress", told)
+
+    def done(self) -> None:
+        """Tells a client that asked to be told, and heard nothing, that the call is done."""
+        if not self._told:
+            self.progress(1, 1)
 
     def queued(self) -> None:
         """Says that this write has its place in the store's queue.
@@ -170,8 +180,12 @@ class _Meta(msgspec.Struct, frozen=True):
     progress_token: Token | UnsetType = msgspec.field(name="progressToken", default=UNSET)
 
 
+class _Told(msgspec.Struct, frozen=True):
+    meta: _Meta = msgspec.field(name=_META, default=_Meta())
+
+
 _fields = msgspec.json.Decoder(dict[str, Raw])
-_metas = msgspec.json.Decoder(_Meta)
+_told = msgspec.json.Decoder(_Told)
 
 
 class Dispatcher:
@@ -215,6 +229,7 @@ class Dispatcher:
             return encode(FailureAnswer(id=request_id, error=_failure_for(prepared.name, error)))
         limit = prepared.method.answer_limit_bytes or limit_of(prepared.name)
         if len(frame) <= limit + 1:
+            call.done()
             return frame
         return encode(FailureAnswer(id=request_id, error=_too_long(len(frame) - 1, limit)))
 
@@ -222,11 +237,10 @@ class Dispatcher:
 def _split_meta(raw: bytes) -> tuple[Token | None, bytes]:
     if b'"_meta"' not in raw or not raw.startswith(b"{"):
         return None, raw
+    token = _told.decode(raw).meta.progress_token
     fields = _fields.decode(raw)
-    meta = fields.pop("_meta", None)
-    if meta is None:
+    if fields.pop(_META, None) is None:
         return None, raw
-    token = _metas.decode(meta).progress_token
     return None if token is UNSET else token, msgspec.json.encode(fields)
 
 
@@ -242,12 +256,14 @@ def _bad_params(params: type[msgspec.Struct], raw: bytes, error: Exception) -> F
     data: dict[str, Any] = {"kind": "invalid_params"}
     unknown = _unknown_names(params, raw)
     if unknown:
-        data["unknown"] = unknown
         known = ", ".join(params.__struct_encode_fields__) or "none"
         message = f"unknown parameter {', '.join(unknown)}; known are: {known}"
     else:
         # msgspec writes paths as `$.turns[0].role`: the root is the params.
         message = str(error).replace("`$", "`params")
+        unknown = _UNKNOWN_FIELD.findall(message)
+    if unknown:
+        data["unknown"] = unknown
     return Failure(code=INVALID_PARAMS, message=message, data=data)
 
 
@@ -256,7 +272,7 @@ def _unknown_names(params: type[msgspec.Struct], raw: bytes) -> list[str]:
         given = _fields.decode(raw)
     except (msgspec.DecodeError, RecursionError):
         return []
-    return [name for name in given if name not in params.__struct_encode_fields__]
+    return [name for name in given if name not in {_META, *params.__struct_encode_fields__}]
 
 
 def _too_long(size: int, limit: int) -> Failure:

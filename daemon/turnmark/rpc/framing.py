@@ -16,6 +16,10 @@ DISCARD_LIMIT_BYTES = 4 * LARGE_FRAME_LIMIT_BYTES
 _LARGE_PREFIX = "turn."
 _LARGE_METHODS = frozenset({"session.import"})
 _HTTP = re.compile(rb"[A-Z]{3,10} \S{1,2000} HTTP/\d")
+_NOT_HTTP = (
+    "this socket speaks JSON-RPC 2.0, one request a line, not HTTP: try "
+    '{"jsonrpc":"2.0","id":1,"method":"hello","params":{}}'
+)
 _TLS_HANDSHAKE = b"\x16\x03"
 _BLANK = b" \t\r"
 _LONE_SURROGATE = re.compile(
@@ -56,7 +60,7 @@ class LineBuffer:
         """Yields the frames that `chunk` completes, in order.
 
         Raises:
-            FramingLost: if the stream is no JSON lines at all (HTTP, TLS) or a line never ends.
+            FramingLost: if the stream has no lines at all (TLS), or a line never ends.
         """
         *ends, rest = chunk.split(b"\n")
         for end in ends:
@@ -69,7 +73,6 @@ class LineBuffer:
             if len(frame) > self._limit:
                 yield Oversize(limit=self._limit)
             elif frame:
-                _check_protocol(frame)
                 yield frame
         yield from self._keep(rest)
 
@@ -92,22 +95,14 @@ class LineBuffer:
             yield Oversize(limit=self._limit)
 
 
-def _check_protocol(line: bytes) -> None:
-    if _HTTP.match(line):
-        raise FramingLost(
-            "this socket speaks JSON-RPC 2.0, one request a line, not HTTP: closing. Try "
-            '{"jsonrpc":"2.0","id":1,"method":"hello","params":{}}'
-        )
-    if line.startswith(_TLS_HANDSHAKE):
-        raise FramingLost("this socket speaks JSON lines, not TLS: closing")
-
-
 def why_not_json(frame: bytes, found: Exception) -> tuple[str, int | None]:
     """Returns what is wrong with a frame that did not decode, and at which byte.
 
     Slow (it decodes again with the standard library where msgspec gives no position), and only
     used once a frame is known to be bad.
     """
+    if _HTTP.match(frame):
+        return _NOT_HTTP, 0
     try:
         text = frame.decode()
     except UnicodeDecodeError as error:
