@@ -18,7 +18,7 @@ import msgspec
 from turnmark import places
 from turnmark.commands.export_lines import split_sessions
 from turnmark.commands.flush import print_written
-from turnmark.commands.invocation import Invocation, WrongUse
+from turnmark.commands.invocation import Invocation
 from turnmark.commands.wording import Fields, count
 from turnmark.errors import ConnectionLost, DaemonNotRunning
 from turnmark.terminal import one_line
@@ -184,14 +184,7 @@ class _Import:
         self.tally = Tally()
 
     def take(self, paths: Sequence[str], agent: str | None) -> None:
-        """Sends the exports among `paths` as they are and everything else through its reader.
-
-        Raises:
-            WrongUse: if there is no such agent.
-        """
-        known = sorted({EXPORT_AGENT, weclaw.AGENT, *(one.agent for one in self._readers)})
-        if agent is not None and agent not in known:
-            raise WrongUse(f"--agent {agent}: there is no such agent; name {', '.join(known)}")
+        """Sends the exports among `paths` as they are and everything else through its reader."""
         found: dict[str, set[Path]] = {}
         for path in paths:
             with self._failing_as(path):
