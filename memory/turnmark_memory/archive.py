@@ -130,6 +130,11 @@ class Archive:
             place = self._map.by_label(label)
             return None if place is None else _line(place)
 
+    def count(self) -> int:
+        """Returns how many turns are archived, without those that were forgotten."""
+        with self._mutex:
+            return self._map.count()
+
     def by_turn(self, namespace: str, turn: str) -> SourceLine | None:
         """Returns where the turn lies; None if it isn't archived or is forgotten."""
         with self._mutex:

@@ -246,6 +246,8 @@ class Memory:
         """Brings files, marks and index to one revision before anybody asks for anything."""
         installs = await self._store.write(lambda tx: take_over(tx, self.key))
         failpoint("start.taken_over")
+        # Before an install is finished, whose number would hide what the index lost before it.
+        behind = await self._is_index_behind()
         await self.installer.roll_forward(installs)
         failpoint("start.rolled_forward")
         await self._organizing.load()
@@ -255,14 +257,26 @@ class Memory:
         if not self.holds_backlog:
             await self._store.write(lambda tx: release_backlog(tx, self.key), background=True)
         await self._begin_nights()
-        revision = await self._store.read(lambda db: workspace_revision(db, self.key))
-        index = self._shelf.index
-        behind = await anyio.to_thread.run_sync(lambda: index.revision) != revision
+        behind = behind or await self._is_index_behind()
         if behind:
+            revision = await self._store.read(lambda db: workspace_revision(db, self.key))
             await anyio.to_thread.run_sync(self._shelf.rebuild, revision)
         await self._edits.rescan()
         await self.installer.rebuild_timeline(whole=behind)
         await self.installer.rebuild_core()
+
+    async def _is_index_behind(self) -> bool:
+        """Tells whether the index lacks an install, or turns: a power cut may cost its last writes.
+
+        Turns of which nothing was kept come without an install, so they are counted.
+        """
+        revision = await self._store.read(lambda db: workspace_revision(db, self.key))
+        index, archive = self._shelf.index, self._shelf.archive
+
+        def look() -> bool:
+            return index.revision != revision or index.counts().turns != archive.count()
+
+        return await anyio.to_thread.run_sync(look)
 
     async def _look_for_a_twin(self) -> None:
         """Notes where the workspace is, and says so if its id is at another place too (law 5)."""

@@ -98,6 +98,11 @@ class SourceMap:
             return FileState(size=0, lines=0)
         return FileState(size=_int(row[0]), lines=_int(row[1]))
 
+    def count(self) -> int:
+        """Returns how many places are known."""
+        row = self._db.execute("SELECT count(*) FROM place").fetchone()
+        return 0 if row is None else _int(row[0])
+
     def by_label(self, label: str) -> Place | None:
         """Returns the place of a label."""
         return self._one("WHERE label = ?", (label,))
