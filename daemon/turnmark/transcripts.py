@@ -28,7 +28,7 @@ from turnmark_session_store.transcripts.codex.live import CodexLiveReader
 from turnmark_session_store.transcripts.codex.sessions import AGENT as CODEX
 from turnmark_session_store.transcripts.database_live import DatabaseReader
 from turnmark_session_store.transcripts.database_tail import DatabaseTail
-from turnmark_session_store.transcripts.hermes.live import HermesLiveReader
+from turnmark_session_store.transcripts.hermes.database import HermesDatabaseReader
 from turnmark_session_store.transcripts.hermes.sessions import AGENT as HERMES
 from turnmark_session_store.transcripts.live import LiveReader
 from turnmark_session_store.transcripts.openclaw.database import OpenClawDatabaseReader
@@ -76,7 +76,7 @@ _FOLLOWED: Mapping[str, Sequence[Making]] = {
     CODEX: (_files(CodexLiveReader),),
     OPENCLAW: (_files(OpenClawLiveReader), _databases(OpenClawDatabaseReader)),
     PI: (_files(PiLiveReader),),
-    HERMES: (_databases(HermesLiveReader),),
+    HERMES: (_databases(HermesDatabaseReader),),
     OPENCODE: (
         _databases(OpencodeDatabases),
         lambda store, root, options: StorageTail(store, OpencodeStorages(), root, **options),

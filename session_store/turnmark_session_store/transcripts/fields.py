@@ -19,6 +19,14 @@ def list_at(record: Mapping[str, Any], key: str) -> Sequence[Any]:
     return cast("Sequence[Any]", value) if isinstance(value, list) else ()
 
 
+def mappings_in(value: Any) -> list[Mapping[str, Any]]:
+    """Returns the objects in a list; what is no list has none."""
+    if not isinstance(value, list):
+        return []
+    items = cast("Sequence[Any]", value)
+    return [cast("Mapping[str, Any]", item) for item in items if isinstance(item, dict)]
+
+
 def string_at(record: Mapping[str, Any], key: str) -> str | None:
     """Returns the string at a key, None where none is or an empty one."""
     value = record.get(key)

@@ -6,9 +6,9 @@ A reader says with classes of its own what it makes of a record, and which lines
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -18,8 +18,19 @@ from turnmark_session_store.transcripts.live import LiveSet, Patience
 from turnmark_session_store.transcripts.reader import ReadWarning
 
 
-class GrowingFile(ABC):
-    """One file of a session, with what was made of the lines that have ended.
+class TakesRecords(Protocol):
+    """What a reader makes of one file, record by record."""
+
+    def take(self, line: int, record: dict[str, Any], /) -> object:
+        """Takes the next record of the file, of the line with this number."""
+        ...
+
+
+Transcript = TypeVar("Transcript", bound=TakesRecords)
+
+
+class GrowingFile(ABC, Generic[Transcript]):
+    """One file of a session, with the `transcript` that the lines that have ended make.
 
     `is_gone` says that it was not there at the last look; what was read of it is kept.
     """
@@ -27,6 +38,7 @@ class GrowingFile(ABC):
     def __init__(self, path: Path, session: str, known: Reached | None = None) -> None:
         self.lines = LineFile(path, known=known)
         self.session = session
+        self.transcript = self.begin()
         self.rewritten = False
         self.unread = 0
         self.grown_at = 0.0
@@ -39,12 +51,8 @@ class GrowingFile(ABC):
         return self.lines.path
 
     @abstractmethod
-    def take(self, number: int, record: dict[str, Any]) -> None:
-        """Takes the next record of the file, of the line with this number."""
-
-    @abstractmethod
-    def begin_anew(self) -> None:
-        """Forgets what was taken: another file has taken the name."""
+    def begin(self) -> Transcript:
+        """Returns a transcript of which nothing is read yet."""
 
     def read_on(self, now: float) -> None:
         """Reads the lines that have ended since.
@@ -52,7 +60,7 @@ class GrowingFile(ABC):
         Raises:
             OSError: if the file is there and can't be read.
         """
-        look = self.lines.advance(self.take, warn=self._warn, restart=self._restart)
+        look = self.lines.advance(self._take, warn=self._warn, restart=self._restart)
         self.is_gone = look is Look.GONE
         reached = self.lines.reached
         if look in (Look.GROWN, Look.REPLACED) and reached is not None:
@@ -64,7 +72,7 @@ class GrowingFile(ABC):
         self._rest_taken = True
         record = self.lines.rest()
         if record is not None:
-            self.take(len(self.lines.starts) + 1, record)
+            self._take(len(self.lines.starts) + 1, record)
 
     @property
     def waits_for_end(self) -> bool:
@@ -76,29 +84,32 @@ class GrowingFile(ABC):
         starts = self.lines.starts
         return starts[line - 1] if line <= len(starts) else self.lines.position
 
+    def _take(self, line: int, record: dict[str, Any]) -> None:
+        self.transcript.take(line, record)
+
     def _warn(self, warning: ReadWarning) -> None:
         del warning  # counted: a line may hold what must not be logged
         self.unread += 1
 
     def _restart(self) -> None:
-        self.begin_anew()
+        """Forgets what was taken: another file has taken the name."""
+        self.transcript = self.begin()
         self.rewritten = True
 
 
-File = TypeVar("File", bound=GrowingFile)
+File = TypeVar("File", bound=GrowingFile[Any])
+BeginFile = Callable[[Path, str, Reached | None], File]
+"""Makes a file of which nothing is read yet: its path, its session, and what was read before."""
 
 
 class GrowingSet(ABC, Generic[File]):
     """The part of a `LiveSet` that is the same for every agent."""
 
-    def __init__(self, patience: Patience) -> None:
+    def __init__(self, patience: Patience, begin_file: BeginFile[File]) -> None:
         self.files: dict[Path, File] = {}
         self.patience = patience
+        self._begin_file = begin_file
         self._held_since: dict[str, float] = {}
-
-    @abstractmethod
-    def begin_file(self, path: Path, session: str, known: Reached | None) -> File:
-        """Returns a file of which nothing is read yet."""
 
     @abstractmethod
     def lines_of(self, file: File, turns: Collection[str]) -> Iterable[int]:
@@ -111,7 +122,7 @@ class GrowingSet(ABC, Generic[File]):
         """
         for path in paths:
             if path not in self.files:
-                self.files[path] = self.begin_file(path, session, known.get(path))
+                self.files[path] = self._begin_file(path, session, known.get(path))
 
     def leave_out(self, session: str) -> None:
         """Takes a session's files out again."""
@@ -184,9 +195,10 @@ class GrowingSet(ABC, Generic[File]):
             )
         return found
 
-    def held_since(self, turn: str, at: float) -> float:
-        """Returns since when a turn is held, `at` if it was not."""
-        return self._held_since.setdefault(turn, at)
+    def may_wait(self, turn: str, file: File, waiting: Waiting) -> bool:
+        """Returns whether a turn still waits for what decides about it: for a minute, once held."""
+        since = self._held_since.setdefault(turn, min(waiting.now, file.grown_at))
+        return waiting.until(since + self.patience.orphan_seconds)
 
     def hold_only(self, held: Collection[str]) -> None:
         """Forgets since when turns were held that no longer are."""
@@ -215,3 +227,42 @@ class Waiting:
             return False
         self.due = moment if self.due is None else min(self.due, moment)
         return True
+
+
+def hold_followers(
+    order: Iterable[str], predecessors: Mapping[str, str | None], held: set[str]
+) -> None:
+    """Adds to `held` what follows a held turn; in `order` each stands behind its predecessor."""
+    for turn in order:
+        if predecessors[turn] in held:
+            held.add(turn)
+
+
+class GrowingReader(ABC):
+    """The part of a `LiveReader` that is the same for every agent.
+
+    `kept_in` are the directories below the agent's own in which transcripts lie.
+    """
+
+    agent: ClassVar[str]
+    namespace: ClassVar[str | None]
+    kept_in: ClassVar[tuple[str, ...]] = (".",)
+
+    def __init__(self, patience: Patience | None = None) -> None:
+        self._patience = patience or Patience()
+
+    def places(self, root: Path) -> tuple[Path, ...]:
+        """Returns where below its directory the agent keeps its transcripts."""
+        return tuple(root / name for name in self.kept_in)
+
+    @abstractmethod
+    def session_of(self, path: Path) -> str | None:
+        """Returns the session that a file belongs to, None if it is no transcript, or not yet.
+
+        Raises:
+            OSError: if it has to be read for that and can't be.
+        """
+
+    @abstractmethod
+    def live_set(self) -> LiveSet:
+        """Returns an empty set."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -50,8 +50,14 @@ def read_json_lines(
                 elif parsed is not None:
                     warn(ReadWarning(file=str(path), line=number, reason=parsed))
     except OSError as error:
-        message = f"The transcript {path} can't be read ({error.strerror}); check its permissions."
-        raise Unavailable(message, file=str(path)) from error
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: Path, cause: OSError | str) -> Unavailable:
+    """Returns what to raise for a transcript that can't be read."""
+    reason = cause if isinstance(cause, str) else cause.strerror or cause
+    message = f"The transcript {path} can't be read ({reason}); check its permissions."
+    return Unavailable(message, file=str(path))
 
 
 def _lines(
@@ -73,6 +79,33 @@ def _lines(
 def _skip_line(file: BinaryIO) -> None:
     while (rest := file.readline(_SKIP_BYTES)) and not rest.endswith(b"\n"):
         pass
+
+
+def begins_with(
+    head: bytes,
+    is_own: Callable[[Mapping[str, Any]], bool],
+    *,
+    lines: int,
+    cut_marks: Sequence[bytes] = (),
+) -> bool:
+    """Returns whether one of the first `lines` in a file's `head` holds a record that `is_own`.
+
+    The head may end inside a long line: one that can't be parsed counts if it has all `cut_marks`.
+    """
+    first = head.split(b"\n")[:lines]
+    return any(map(is_own, objects_in(first))) or any(_has_all(line, cut_marks) for line in first)
+
+
+def objects_in(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """Yields the objects of the lines that are one."""
+    parsed = map(parse_line, lines)
+    return (one for one in parsed if isinstance(one, dict))
+
+
+def _has_all(line: bytes, marks: Sequence[bytes]) -> bool:
+    """Returns whether marks stand in what is the beginning of an object."""
+    is_cut = bool(marks) and line.strip(b"\0\r ").startswith(b"{")
+    return is_cut and all(mark in line for mark in marks) and isinstance(parse_line(line), str)
 
 
 def parse_line(line: bytes) -> dict[str, Any] | str | None:

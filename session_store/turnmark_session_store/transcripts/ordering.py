@@ -1,8 +1,8 @@
-"""Orders that graphs of records need: what each rests on first, and no circle."""
+"""Orders that graphs of records need: what each rests on first, no circle, and the ways up."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
 
@@ -48,6 +48,17 @@ def parents_first(parents: Mapping[str, str | None]) -> list[str]:
         list(parents),
         {key: (parent,) for key, parent in parents.items() if parent is not None},
     )
+
+
+def upward(starts: Iterable[str | None], above: Callable[[str], str | None]) -> Iterator[str]:
+    """Yields the first start and all above it, then so for the next: each key once."""
+    seen: set[str | None] = {None}
+    for start in starts:
+        at = start
+        while at is not None and at not in seen:
+            seen.add(at)
+            yield at
+            at = above(at)
 
 
 def cut_cycles(parents: dict[str, str | None], order: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Tests of `transcripts/claude_code/words.py` and `rows.py`: who said what."""
+"""Tests of `transcripts/claude_code/words.py` and `records.py`: who said what."""
 
 from __future__ import annotations
 

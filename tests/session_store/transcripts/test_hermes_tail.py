@@ -1,4 +1,4 @@
-"""Tests of `session_store/transcripts/hermes/live.py`: what is followed is what an import gives."""
+"""Tests of `transcripts/hermes/database.py`: what is followed is what an import gives."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from session_store.transcripts.tailing import (
 )
 from turnmark_session_store.model import MemoryMode
 from turnmark_session_store.transcripts.database_tail import DatabaseTail
-from turnmark_session_store.transcripts.hermes.live import HermesLiveReader
+from turnmark_session_store.transcripts.hermes.database import HermesDatabaseReader
 from turnmark_session_store.transcripts.hermes.reader import HermesReader
 
 S = "20260921_101500_a1b2c3"
@@ -35,7 +35,7 @@ SEEDS = int(os.environ.get("SEEDS", "12"))
 
 def tail_of(stage: Stage, root: Path, **more: Any) -> DatabaseTail:
     """A tail below a home of Hermes that knows nothing but the checkpoints."""
-    return DatabaseTail(stage.store, HermesLiveReader(HASTY), root, rest_per_work=0.0, **more)
+    return DatabaseTail(stage.store, HermesDatabaseReader(HASTY), root, rest_per_work=0.0, **more)
 
 
 def said(dag: Dag) -> list[str]:

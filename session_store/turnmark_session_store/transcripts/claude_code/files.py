@@ -9,24 +9,24 @@ from typing import Any
 
 import msgspec
 
-from turnmark_session_store.transcripts.claude_code.rows import Row, Words, read_row
+from turnmark_session_store.transcripts.claude_code.records import Row, Words, read_row
 from turnmark_session_store.transcripts.json_lines import read_json_lines
 from turnmark_session_store.transcripts.reader import ReadWarning, is_within
 
-_AGENT_PREFIX = "agent-"
-_SUBAGENTS = "subagents"
+AGENT_PREFIX = "agent-"
+SUBAGENTS = "subagents"
 
 
 @dataclass(kw_only=True, eq=False)
-class TranscriptFile:
+class Transcript:
     """What one file holds. `session` is its own session; rows copied from others name theirs.
 
     `agent_id` is set for the file of a sub-agent, whose `session` is then the one that spawned it.
     """
 
     path: Path
-    session: str
-    agent_id: str | None
+    session: str = ""
+    agent_id: str | None = None
     rows: list[Row] = field(default_factory=list[Row])
     custom_title: str | None = None
     made_title: str | None = None
@@ -34,6 +34,34 @@ class TranscriptFile:
     last_prompt_leaf: str | None = None
     last_time: str = ""
     warnings: list[ReadWarning] = field(default_factory=list[ReadWarning])
+
+    def __post_init__(self) -> None:
+        self.session = self.session or self.path.stem
+        self.agent_id = _agent_of(self.path)
+
+    def take(self, line: int, record: Mapping[str, Any]) -> None:
+        """Adds the next record."""
+        stem = self.path.stem
+        row = read_row(record, file=str(self.path), line=line, session=stem, time=self.last_time)
+        if row is None:
+            self._take_fact(record)
+            return
+        # A row without a time was written after the one before it; that is all one can know.
+        self.last_time = row.time or self.last_time
+        self.rows.append(row)
+
+    def as_it_stands(self) -> Transcript:
+        """Returns it with the session that its rows up to now say; more can be added to this."""
+        if self.agent_id is None:
+            return replace(self, session=_own_session(self.path, self.rows))
+        copied = replace(self)
+        _make_sub_agent(copied)
+        return copied
+
+    @property
+    def title(self) -> str | None:
+        """Returns the title that a person gave, else the one that the program made."""
+        return self.custom_title or self.made_title
 
     @property
     def project(self) -> str | None:
@@ -44,61 +72,33 @@ class TranscriptFile:
         """Returns whether the session began in one of these directories."""
         return is_within(self.project, directories)
 
+    def _take_fact(self, record: Mapping[str, Any]) -> None:
+        match record:
+            case {"type": "custom-title", "customTitle": str(title)}:
+                self.custom_title = title
+            case {"type": "ai-title", "aiTitle": str(title)} | {
+                "type": "ai-title",
+                "title": str(title),
+            }:
+                self.made_title = title
+            case {"type": "summary", "summary": str(title), "leafUuid": str(leaf)}:
+                self.summaries.append((leaf, title))
+            case {"type": "last-prompt", "leafUuid": str(leaf)}:
+                self.last_prompt_leaf = leaf
+            case _:
+                pass
 
-def read_file(path: Path) -> TranscriptFile:
-    """Reads a finished transcript, line by line; blocks on disk.
+
+def read_transcript(path: Path) -> Transcript:
+    """Returns what a finished file holds; reads it whole.
 
     Raises:
-        Unavailable: if the file cannot be read.
+        Unavailable: if it can't be read.
     """
-    file = begin_file(path)
-    for line, record in read_json_lines(path, warn=file.warnings.append):
-        take_record(file, record, line)
-    return as_it_stands(file)
-
-
-def begin_file(path: Path) -> TranscriptFile:
-    """Returns a transcript of which nothing is read yet."""
-    return TranscriptFile(path=path, session=path.stem, agent_id=_agent_of(path))
-
-
-def take_record(file: TranscriptFile, record: Mapping[str, Any], line: int) -> Row | None:
-    """Adds the next record of a file; returns its row if it is part of the chain."""
-    path = file.path
-    row = read_row(record, file=str(path), line=line, session=path.stem, time=file.last_time)
-    if row is None:
-        _take_fact(file, record)
-        return None
-    # A row without a time was written after the one before it; that is all one can know.
-    file.last_time = row.time or file.last_time
-    file.rows.append(row)
-    return row
-
-
-def as_it_stands(file: TranscriptFile) -> TranscriptFile:
-    """Returns the file with the session that its rows up to now say; it can be added to further."""
-    if file.agent_id is None:
-        return replace(file, session=_own_session(file.path, file.rows))
-    copied = replace(file)
-    _make_sub_agent(copied)
-    return copied
-
-
-def _take_fact(file: TranscriptFile, record: Mapping[str, Any]) -> None:
-    match record:
-        case {"type": "custom-title", "customTitle": str(title)}:
-            file.custom_title = title
-        case {"type": "ai-title", "aiTitle": str(title)} | {
-            "type": "ai-title",
-            "title": str(title),
-        }:
-            file.made_title = title
-        case {"type": "summary", "summary": str(title), "leafUuid": str(leaf)}:
-            file.summaries.append((leaf, title))
-        case {"type": "last-prompt", "leafUuid": str(leaf)}:
-            file.last_prompt_leaf = leaf
-        case _:
-            pass
+    found = Transcript(path=path)
+    for line, record in read_json_lines(path, warn=found.warnings.append):
+        found.take(line, record)
+    return found.as_it_stands()
 
 
 def _own_session(path: Path, rows: Sequence[Row]) -> str:
@@ -109,15 +109,15 @@ def _own_session(path: Path, rows: Sequence[Row]) -> str:
 
 
 def _agent_of(path: Path) -> str | None:
-    return path.stem.removeprefix(_AGENT_PREFIX) if path.stem.startswith(_AGENT_PREFIX) else None
+    return path.stem.removeprefix(AGENT_PREFIX) if path.stem.startswith(AGENT_PREFIX) else None
 
 
-def _make_sub_agent(file: TranscriptFile) -> None:
+def _make_sub_agent(file: Transcript) -> None:
     """Puts all rows under the session that spawned the agent: by directory, else by the rows."""
     parts = file.path.parts
-    own = f"{_AGENT_PREFIX}{file.agent_id}"
-    if _SUBAGENTS in parts[1:]:
-        file.session = parts[len(parts) - 1 - parts[::-1].index(_SUBAGENTS) - 1]
+    own = f"{AGENT_PREFIX}{file.agent_id}"
+    if SUBAGENTS in parts[1:]:
+        file.session = parts[len(parts) - 1 - parts[::-1].index(SUBAGENTS) - 1]
     else:
         named = (row.session for row in file.rows if row.session not in (own, file.path.stem))
         file.session = next(named, "")
@@ -138,8 +138,3 @@ def _as_spoken_to_agent(row: Row) -> Words | None:
     if words is None or words.role != "user" or words.kind != "turn":
         return words
     return msgspec.structs.replace(words, kind="runtime")
-
-
-def title_of(file: TranscriptFile) -> str | None:
-    """Returns the title that a person gave, else the one that the program made."""
-    return file.custom_title or file.made_title

@@ -20,7 +20,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from turnmark_session_store.transcripts.claude_code.rows import Row, Words
+from turnmark_session_store.transcripts.claude_code.records import Row, Words
 from turnmark_session_store.transcripts.ordering import cut_cycles
 from turnmark_session_store.transcripts.reader import ReadWarning
 

@@ -19,63 +19,56 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from turnmark_session_store.transcripts.claude_code.files import (
-    TranscriptFile,
-    as_it_stands,
-    begin_file,
-    take_record,
+    AGENT_PREFIX,
+    SUBAGENTS,
+    Transcript,
 )
-from turnmark_session_store.transcripts.claude_code.rows import Row
+from turnmark_session_store.transcripts.claude_code.records import Row
 from turnmark_session_store.transcripts.claude_code.sessions import AGENT, SessionWriter
 from turnmark_session_store.transcripts.claude_code.set import TranscriptSet
-from turnmark_session_store.transcripts.growing import GrowingFile, GrowingSet, Waiting
-from turnmark_session_store.transcripts.json_lines import parse_line
-from turnmark_session_store.transcripts.line_file import Reached
+from turnmark_session_store.transcripts.fields import string_at
+from turnmark_session_store.transcripts.growing import (
+    GrowingFile,
+    GrowingReader,
+    GrowingSet,
+    Waiting,
+    hold_followers,
+)
+from turnmark_session_store.transcripts.json_lines import objects_in
 from turnmark_session_store.transcripts.live import Patience, Standing
 from turnmark_session_store.transcripts.ordering import parents_first
 
-_AGENT_PREFIX = "agent-"
-_SUBAGENTS = "subagents"
 # The first records name the session; what they inject may be long.
 _PEEKED_BYTES = 256 * 1024
 
 
-class LiveFile(GrowingFile):
-    """One file of a session, with the rows of the lines that have ended."""
+class ClaudeCodeFile(GrowingFile[Transcript]):
+    """One transcript, with the rows of the lines that have ended."""
 
-    def __init__(self, path: Path, session: str, known: Reached | None = None) -> None:
-        super().__init__(path, session, known)
-        self.transcript = begin_file(path)
-        self.turn_rows: dict[str, int] = {}
+    def begin(self) -> Transcript:
+        """Returns a transcript of which nothing is read yet."""
+        return Transcript(path=self.path)
 
-    def take(self, number: int, record: dict[str, Any]) -> None:
-        """Adds the next record."""
-        row = take_record(self.transcript, record, number)
-        if row is not None and row.words is not None:
-            self.turn_rows.setdefault(row.uuid, row.line)
-
-    def begin_anew(self) -> None:
-        """Forgets the rows."""
-        self.transcript = begin_file(self.path)
-        self.turn_rows = {}
+    def view(self) -> Transcript:
+        """Returns it with the session that its rows up to now say."""
+        view = self.transcript.as_it_stands()
+        view.warnings = []
+        return view
 
 
-class ClaudeLiveSet(GrowingSet[LiveFile]):
+class ClaudeCodeLiveSet(GrowingSet[ClaudeCodeFile]):
     """Claude Code's `LiveSet`."""
 
     def __init__(self, patience: Patience) -> None:
-        super().__init__(patience)
+        super().__init__(patience, ClaudeCodeFile)
         self._canonical: Callable[[str], str] = str
 
-    def begin_file(self, path: Path, session: str, known: Reached | None) -> LiveFile:
-        """Returns a file of which nothing is read yet."""
-        return LiveFile(path, session, known)
-
-    def lines_of(self, file: LiveFile, turns: Collection[str]) -> list[int]:
+    def lines_of(self, file: ClaudeCodeFile, turns: Collection[str]) -> list[int]:
         """Returns the lines of the rows that are these turns, or copies of them."""
-        return [line for row, line in file.turn_rows.items() if self._canonical(row) in turns]
+        rows = (row for row in file.transcript.rows if row.words is not None)
+        return [row.line for row in rows if self._canonical(row.uuid) in turns]
 
     def sessions_named(self) -> set[str]:
         """Returns the sessions that the records name."""
@@ -106,7 +99,7 @@ class ClaudeLiveSet(GrowingSet[LiveFile]):
 
     def stand(self, placed: Collection[str], now: float) -> Standing:
         """Resolves the set; `placed` are the turns that are in the store. Costs CPU by the rows."""
-        views = [_view(file) for file in self.files.values()]
+        views = [file.view() for file in self.files.values()]
         resolved = TranscriptSet([view for view in views if view.rows])
         self._canonical = resolved.canonical
         writer = SessionWriter(resolved)
@@ -128,7 +121,7 @@ class _Holding:
 
     def __init__(
         self,
-        live: ClaudeLiveSet,
+        live: ClaudeCodeLiveSet,
         resolved: TranscriptSet,
         writer: SessionWriter,
         placed: frozenset[str],
@@ -149,13 +142,11 @@ class _Holding:
 
     def _must_wait(self, turn: str) -> bool:
         file = self._file_of(turn)
-        patience = self._live.patience
-        if turn in self._open and self.waiting.until(file.grown_at + patience.quiet_seconds):
+        quiet = self._live.patience.quiet_seconds
+        if turn in self._open and self.waiting.until(file.grown_at + quiet):
             return True
-        if turn in self._set.lost or self._is_copy_alone(turn):
-            since = self._live.held_since(turn, min(self.waiting.now, file.grown_at))
-            return self.waiting.until(since + patience.orphan_seconds)
-        return False
+        is_unsure = turn in self._set.lost or self._is_copy_alone(turn)
+        return is_unsure and self._live.may_wait(turn, file, self.waiting)
 
     def _is_copy_alone(self, turn: str) -> bool:
         """Returns whether a copy's origin is not there: it may be a copy, and have another id."""
@@ -164,26 +155,20 @@ class _Holding:
 
     def _hold_tasks(self, new: Sequence[str], held: set[str]) -> None:
         """Holds what sub-agents were told until their callers are known and given out."""
-        units = self._set.units
         tasks = [turn for turn in new if self._is_task(turn) and turn not in held]
-        for turn in tasks:
-            unit = units[self._set.unit_of(turn)]
-            if not self._writer.spawns.is_certain(unit):
-                grown_at = self._file_of(turn).grown_at
-                since = self._live.held_since(turn, min(self.waiting.now, grown_at))
-                if self.waiting.until(since + self._live.patience.orphan_seconds):
-                    held.add(turn)
-        waiting = [turn for turn in tasks if turn not in held]
-        while late := [turn for turn in waiting if self._caller_of(turn) in held]:
-            held.update(late)
-            waiting = [turn for turn in waiting if turn not in held]
-            self._hold_followers(new, held)
-        self._hold_followers(new, held)
+        held.update(turn for turn in tasks if self._is_uncertain_task(turn))
+        hold_followers(new, self._set.predecessors, held)
+        while late := {
+            turn for turn in tasks if turn not in held and self._caller_of(turn) in held
+        }:
+            held |= late
+            hold_followers(new, self._set.predecessors, held)
 
-    def _hold_followers(self, new: Sequence[str], held: set[str]) -> None:
-        for turn in new:
-            if self._set.predecessors[turn] in held:
-                held.add(turn)
+    def _is_uncertain_task(self, turn: str) -> bool:
+        """Returns whether a record may still come that says which call spawned a sub-agent."""
+        unit = self._set.units[self._set.unit_of(turn)]
+        is_certain = self._writer.spawns.is_certain(unit)
+        return not is_certain and self._live.may_wait(turn, self._file_of(turn), self.waiting)
 
     def _is_task(self, turn: str) -> bool:
         row = self._set.rows[turn]
@@ -193,7 +178,7 @@ class _Holding:
         caller = self._writer.callers.get(self._set.unit_of(turn))
         return caller.turn if caller is not None else None
 
-    def _file_of(self, turn: str) -> LiveFile:
+    def _file_of(self, turn: str) -> ClaudeCodeFile:
         return self._live.files[Path(self._set.rows[turn].file)]
 
     def _open_fragments(self, files: Collection[str]) -> set[str]:
@@ -220,26 +205,19 @@ def open_fragments(rows: Sequence[Row]) -> Iterator[Row]:
             yield row
 
 
-class ClaudeCodeLiveReader:
-    """Claude Code's `LiveReader`."""
+class ClaudeCodeLiveReader(GrowingReader):
+    """Claude Code's `LiveReader`; its directory is the one of projects."""
 
     agent = AGENT
     namespace = AGENT
-
-    def __init__(self, patience: Patience | None = None) -> None:
-        self._patience = patience or Patience()
-
-    def places(self, root: Path) -> tuple[Path, ...]:
-        """Returns the directory itself: all below it are projects."""
-        return (root,)
 
     def session_of(self, path: Path) -> str | None:
         """Returns the session that a file belongs to; see `session_of`."""
         return session_of(path)
 
-    def live_set(self) -> ClaudeLiveSet:
+    def live_set(self) -> ClaudeCodeLiveSet:
         """Returns an empty set."""
-        return ClaudeLiveSet(self._patience)
+        return ClaudeCodeLiveSet(self._patience)
 
 
 def session_of(path: Path) -> str | None:
@@ -250,10 +228,10 @@ def session_of(path: Path) -> str | None:
     """
     if path.suffix != ".jsonl":
         return None
-    is_agent = path.stem.startswith(_AGENT_PREFIX)
+    is_agent = path.stem.startswith(AGENT_PREFIX)
     folders = path.parts[:-1]
-    if _SUBAGENTS in folders[1:]:
-        at = len(folders) - 1 - folders[::-1].index(_SUBAGENTS)
+    if SUBAGENTS in folders[1:]:
+        at = len(folders) - 1 - folders[::-1].index(SUBAGENTS)
         return folders[at - 1] if is_agent else None
     return _named_session(path) if is_agent else path.stem
 
@@ -261,16 +239,6 @@ def session_of(path: Path) -> str | None:
 def _named_session(path: Path) -> str:
     """Returns the session that a sub-agent's file names; its own name while it names none."""
     with path.open("rb") as file:
-        head = file.read(_PEEKED_BYTES)
-    for line in head.split(b"\n"):
-        record = parse_line(line)
-        named = record.get("sessionId") if isinstance(record, dict) else None
-        if isinstance(named, str) and named not in ("", path.stem):
-            return named
-    return path.stem
-
-
-def _view(file: LiveFile) -> TranscriptFile:
-    view = as_it_stands(file.transcript)
-    view.warnings = []
-    return view
+        records = objects_in(file.read(_PEEKED_BYTES).split(b"\n"))
+    named = (string_at(record, "sessionId") for record in records)
+    return next((name for name in named if name not in (None, path.stem)), None) or path.stem

@@ -18,14 +18,14 @@ Choices that the files leave open:
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from turnmark_session_store.transcripts.claude_code.files import read_file
+from turnmark_session_store.transcripts.claude_code.files import read_transcript
 from turnmark_session_store.transcripts.claude_code.sessions import AGENT, SessionWriter
 from turnmark_session_store.transcripts.claude_code.set import TranscriptSet
+from turnmark_session_store.transcripts.json_lines import begins_with
 from turnmark_session_store.transcripts.reader import ReadSession, SkippingReader
 
 # Records before the first message carry no parent; these types occur in no other agent's files.
@@ -37,6 +37,8 @@ _OWN_TYPES = (
     "custom-title",
     "ai-title",
 )
+# A first record may be longer than what is looked at.
+_CUT_MARKS = (b'"parentUuid"', b'"sessionId"')
 # How many lines at the start are looked at: facts about the session stand before the messages.
 _LINES_LOOKED_AT = 50
 
@@ -52,10 +54,9 @@ class ClaudeCodeReader(SkippingReader):
 
     def recognises(self, path: Path, head: bytes) -> bool:
         """Returns whether the first lines hold a record as only Claude Code writes it."""
-        if path.suffix != ".jsonl":
-            return False
-        lines = head.split(b"\n")[:_LINES_LOOKED_AT]
-        return any(_is_own(line) for line in lines)
+        return path.suffix == ".jsonl" and begins_with(
+            head, _is_own, lines=_LINES_LOOKED_AT, cut_marks=_CUT_MARKS
+        )
 
     def read(self, paths: Sequence[Path]) -> Iterator[ReadSession]:
         """Yields the sessions of a set of files; holds the words of the whole set in memory.
@@ -63,7 +64,7 @@ class ClaudeCodeReader(SkippingReader):
         Raises:
             Unavailable: if a file cannot be read.
         """
-        files = [read_file(path) for path in sorted(set(paths))]
+        files = [read_transcript(path) for path in sorted(set(paths))]
         skipped = {f.session for f in files if f.is_within(self._skip_directories)}
         kept = [
             f
@@ -74,15 +75,7 @@ class ClaudeCodeReader(SkippingReader):
         yield from SessionWriter(TranscriptSet(kept)).sessions()
 
 
-def _is_own(line: bytes) -> bool:
-    try:
-        parsed = json.loads(line.strip(b"\0\r ").decode(errors="replace"))
-    except (ValueError, RecursionError):
-        # The head may end inside a long first line.
-        return b'"parentUuid"' in line and b'"sessionId"' in line
-    if not isinstance(parsed, dict):
-        return False
-    record = cast("dict[str, Any]", parsed)
+def _is_own(record: Mapping[str, Any]) -> bool:
     if "parentUuid" in record and "uuid" in record:
         return True
     kind = record.get("type")

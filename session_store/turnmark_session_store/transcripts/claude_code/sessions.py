@@ -9,10 +9,9 @@ from typing import Any
 
 from turnmark_session_store.model import CallerRef, TurnIn
 from turnmark_session_store.requests import ForkPoint
-from turnmark_session_store.transcripts.claude_code.files import title_of
 from turnmark_session_store.transcripts.claude_code.set import TranscriptSet, Unit
 from turnmark_session_store.transcripts.claude_code.spawns import Spawns
-from turnmark_session_store.transcripts.ordering import in_order, parents_first
+from turnmark_session_store.transcripts.ordering import in_order, parents_first, upward
 from turnmark_session_store.transcripts.reader import ReadSession, ReadTurn
 
 AGENT = "claude-code"
@@ -88,7 +87,7 @@ class SessionWriter:
         return next((project for project in (*own, *copied) if project), None)
 
     def _title(self, unit: Unit) -> str | None:
-        titles = [title for file in unit.files if (title := title_of(file))]
+        titles = [file.title for file in unit.files if file.title]
         summaries = [self._summaries[row_id] for row_id in unit.times if row_id in self._summaries]
         found = titles[-1:] or summaries[-1:]
         return found[0] if found else None
@@ -179,12 +178,9 @@ class SessionWriter:
         if unit.agent_id is not None:
             return None
         newest_first = sorted(tips, key=self._set.chain.moment, reverse=True)
-        for tip in (*([head] if head else []), *newest_first):
-            at: str | None = tip
-            while at is not None:
-                if (session := self._said_in(at)) != unit.name:
-                    return ForkPoint(session=session, turn=at)
-                at = self._set.predecessors[at]
+        for at in upward((head, *newest_first), self._set.predecessors.__getitem__):
+            if (session := self._said_in(at)) != unit.name:
+                return ForkPoint(session=session, turn=at)
         return None
 
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from turnmark_session_store.transcripts.claude_code.files import TranscriptFile
+from turnmark_session_store.transcripts.claude_code.files import Transcript
 from turnmark_session_store.transcripts.claude_code.graph import TurnChain, resolve_parents
-from turnmark_session_store.transcripts.claude_code.rows import Row
+from turnmark_session_store.transcripts.claude_code.records import Row
 from turnmark_session_store.transcripts.ordering import in_order, parents_first
 from turnmark_session_store.transcripts.reader import ReadWarning
 
@@ -25,7 +25,7 @@ class Unit:
 
     name: str
     times: dict[str, str] = field(default_factory=dict[str, str])
-    files: list[TranscriptFile] = field(default_factory=list[TranscriptFile])
+    files: list[Transcript] = field(default_factory=list[Transcript])
     spawning_session: str | None = None
     agent_id: str | None = None
 
@@ -38,7 +38,7 @@ class TranscriptSet:
     parent; `spawn_parents` holds the parents of sub-agents' rows that lie with somebody else.
     """
 
-    def __init__(self, files: Sequence[TranscriptFile]) -> None:
+    def __init__(self, files: Sequence[Transcript]) -> None:
         self.files = _origins_first(files)
         self._copies = {
             row.uuid: row.copy_of
@@ -114,7 +114,7 @@ class TranscriptSet:
                 self._reach(units, file, row)
         return units
 
-    def _reach(self, units: dict[str, Unit], file: TranscriptFile, row: Row) -> None:
+    def _reach(self, units: dict[str, Unit], file: Transcript, row: Row) -> None:
         row_id = self.canonical(row.uuid)
         if not row.sidechain:
             for name in {row.session, file.session}:
@@ -151,7 +151,7 @@ class TranscriptSet:
             by_path[warning.file].warnings.append(warning)
 
 
-def _origins_first(files: Sequence[TranscriptFile]) -> list[TranscriptFile]:
+def _origins_first(files: Sequence[Transcript]) -> list[Transcript]:
     """Orders files so that an origin stands before its forks, and a parent before its sub-agents.
 
     Where copies carry no pointer, the origin is the file that has nothing of its own, or whose own

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from turnmark_session_store.model import CallerRef
-from turnmark_session_store.transcripts.claude_code.rows import Row
+from turnmark_session_store.transcripts.claude_code.records import Row
 from turnmark_session_store.transcripts.claude_code.set import TranscriptSet, Unit
 
 

@@ -7,8 +7,10 @@ one in the middle of a sentence keeps the sentence.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
+
+from turnmark_session_store.transcripts.fields import mapping_at, mappings_in
 
 # Texts of role `user` that the program wrote.
 _HARNESS_STARTS = (
@@ -52,21 +54,13 @@ def words_of(content: Any) -> str:
     """Returns the text of a message's content, without leading wrappers, parts by a blank line."""
     if isinstance(content, str):
         return _without_leading_wrappers(content)
-    texts = [_text_of_block(block) for block in blocks_of(content)]
+    texts = [_text_of_block(block) for block in mappings_in(content)]
     return "\n\n".join(text for text in texts if text.strip())
-
-
-def blocks_of(content: Any) -> list[Mapping[str, Any]]:
-    """Returns the blocks of a message's content; a plain string has none."""
-    if not isinstance(content, list):
-        return []
-    blocks = cast("Sequence[Any]", content)
-    return [cast("Mapping[str, Any]", block) for block in blocks if isinstance(block, dict)]
 
 
 def has_block(content: Any, block_type: str) -> bool:
     """Returns whether the content has a block of this type."""
-    return any(block.get("type") == block_type for block in blocks_of(content))
+    return any(block.get("type") == block_type for block in mappings_in(content))
 
 
 def is_harness_text(text: str) -> bool:
@@ -96,14 +90,11 @@ def command_prose(text: str) -> str | None:
 
 def is_other_author(record: Mapping[str, Any]) -> bool:
     """Returns whether a record of role `user` names an author who is not the person."""
-    origin = record.get("origin")
-    kind, sender = "", None
-    if isinstance(origin, dict):
-        fields = cast("Mapping[str, Any]", origin)
-        kind, sender = str(fields.get("kind") or ""), fields.get("from")
+    origin = mapping_at(record, "origin")
+    kind = str(origin.get("kind") or "")
     source = str(record.get("promptSource") or "")
     return bool(
-        sender
+        origin.get("from")
         or record.get("teamName")
         or _OTHER_AUTHOR.search(kind)
         or _OTHER_AUTHOR.search(source)

@@ -13,13 +13,13 @@ second reading. It is, in this order:
 
 from __future__ import annotations
 
-import hashlib
 import unicodedata
 from dataclasses import dataclass
 
 from turnmark_session_store.identity import content_digest, hashed_id
 from turnmark_session_store.transcripts.codex.files import RolledBack, Rollout
-from turnmark_session_store.transcripts.codex.records import Said, is_uuid
+from turnmark_session_store.transcripts.codex.records import Said
+from turnmark_session_store.transcripts.ids import hash_of, is_uuid
 
 _HASH_BYTES = 8
 
@@ -103,5 +103,4 @@ class Chain:
 
 
 def _hash(text: str) -> str:
-    content = unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(content, digest_size=_HASH_BYTES).hexdigest()
+    return hash_of(unicodedata.normalize("NFC", text), size_bytes=_HASH_BYTES)

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from turnmark_events.errors import Unavailable
 from turnmark_session_store.transcripts.codex.records import (
     Meta,
     Said,
@@ -33,6 +32,7 @@ from turnmark_session_store.transcripts.codex.records import (
     spawned_threads,
 )
 from turnmark_session_store.transcripts.fields import count_at, mapping_at, string_at
+from turnmark_session_store.transcripts.json_lines import unreadable
 from turnmark_session_store.transcripts.line_file import LineFile, Look
 from turnmark_session_store.transcripts.reader import ReadWarning
 
@@ -283,9 +283,9 @@ def read_rollout(path: Path) -> Rollout:
     try:
         look = lines.advance(rollout.take, warn=rollout.warnings.append, restart=_never)
     except OSError as error:
-        raise _unreadable(path, error.strerror or str(error)) from error
+        raise unreadable(path, error) from error
     if look is Look.GONE:
-        raise _unreadable(path, "it is gone")
+        raise unreadable(path, "it is gone")
     if lines.has_rest:
         number = len(lines.starts) + 1
         rest = lines.rest()
@@ -299,8 +299,3 @@ def read_rollout(path: Path) -> Rollout:
 
 def _never() -> None:
     """Stands for what begins a file anew: one that is read once never does."""
-
-
-def _unreadable(path: Path, reason: str) -> Unavailable:
-    message = f"The transcript {path} can't be read ({reason}); check its permissions."
-    return Unavailable(message, file=str(path))

@@ -20,9 +20,8 @@ out as soon as it begins what stands under the new one.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
 
 from turnmark_session_store.transcripts.codex.chain import Chain
 from turnmark_session_store.transcripts.codex.files import Rollout
@@ -33,13 +32,18 @@ from turnmark_session_store.transcripts.codex.records import (
 )
 from turnmark_session_store.transcripts.codex.sessions import AGENT, SessionWriter
 from turnmark_session_store.transcripts.codex.set import RolloutSet, keep_one_of_each, origins_of
-from turnmark_session_store.transcripts.growing import GrowingFile, GrowingSet, Waiting
+from turnmark_session_store.transcripts.growing import (
+    GrowingFile,
+    GrowingReader,
+    GrowingSet,
+    Waiting,
+    hold_followers,
+)
 from turnmark_session_store.transcripts.json_lines import parse_line
 from turnmark_session_store.transcripts.line_file import Reached
 from turnmark_session_store.transcripts.live import Patience, Standing
 from turnmark_session_store.transcripts.ordering import parents_first
 
-_PLACES = ("sessions", "archived_sessions")
 _ROLLOUT = "rollout-"
 # Where the first record begins: the root of an agent's family is named there, if it is at all.
 _BEGINNING_BYTES = 4096
@@ -48,29 +52,24 @@ _ROOT = re.compile(rb'"session_id":\s*"([0-9a-f-]{36})"')
 _PEEKED_BYTES = 1024 * 1024
 
 
-class CodexFile(GrowingFile):
+class CodexFile(GrowingFile[Rollout]):
     """One rollout, with what the lines that have ended say."""
 
     def __init__(self, path: Path, session: str, known: Reached | None = None) -> None:
         super().__init__(path, session, known)
-        self.rollout = Rollout(lines=self.lines)
-        self._chain: Chain | None = None
-        self._chained = 0
+        self._chain = Chain(self.transcript)
+        self._chained = self.transcript.version
 
-    def take(self, number: int, record: dict[str, Any]) -> None:
-        """Adds the next record."""
-        self.rollout.take(number, record)
-
-    def begin_anew(self) -> None:
-        """Forgets what was said."""
-        self.rollout = Rollout(lines=self.lines)
-        self._chain = None
+    def begin(self) -> Rollout:
+        """Returns a rollout of which nothing is read yet."""
+        return Rollout(lines=self.lines)
 
     @property
     def chain(self) -> Chain:
         """The turns up to now; made anew when there are more records."""
-        if self._chain is None or self._chained != self.rollout.version:
-            self._chain, self._chained = Chain(self.rollout), self.rollout.version
+        rollout = self.transcript
+        if self._chain.rollout is not rollout or self._chained != rollout.version:
+            self._chain, self._chained = Chain(rollout), rollout.version
         return self._chain
 
 
@@ -78,12 +77,8 @@ class CodexLiveSet(GrowingSet[CodexFile]):
     """Codex's `LiveSet`; `families` maps threads that were found to those they are of."""
 
     def __init__(self, patience: Patience, families: Mapping[str, str]) -> None:
-        super().__init__(patience)
+        super().__init__(patience, CodexFile)
         self._families = families
-
-    def begin_file(self, path: Path, session: str, known: Reached | None) -> CodexFile:
-        """Returns a file of which nothing is read yet."""
-        return CodexFile(path, session, known)
 
     def lines_of(self, file: CodexFile, turns: Collection[str]) -> list[int]:
         """Returns the lines of these turns, or of copies of them."""
@@ -93,9 +88,9 @@ class CodexLiveSet(GrowingSet[CodexFile]):
         """Returns the threads that the records name: what they are forks of, who spawned them."""
         named: set[str] = set()
         for file in self.files.values():
-            metas = file.rollout.metas
+            metas = file.transcript.metas
             if metas and not metas[0].by_program:
-                named |= origins_of(file.rollout) | {metas[0].thread}
+                named |= origins_of(file.transcript) | {metas[0].thread}
         return {self._families.get(thread, thread) for thread in named}
 
     def project_of(self, session: str) -> str | None:
@@ -104,7 +99,7 @@ class CodexLiveSet(GrowingSet[CodexFile]):
             meta
             for file in self.files.values()
             if file.session == session
-            for meta in file.rollout.metas[:1]
+            for meta in file.transcript.metas[:1]
         )
         first = min(metas, key=lambda meta: (meta.parent is not None, meta.started), default=None)
         return first.cwd if first is not None else None
@@ -123,7 +118,6 @@ class CodexLiveSet(GrowingSet[CodexFile]):
             sessions=tuple(SessionWriter(resolved, held=holding.held).sessions()),
             held=holding.held,
             due=self.due_with_ends(holding.waiting.due),
-            replaced={},
         )
 
 
@@ -147,21 +141,19 @@ class _Holding:
                 self._files = {turn.id: files[chain] for turn in chain.turns} | self._files
         new = [turn for turn in parents_first(resolved.predecessors) if turn not in placed]
         held = {turn for turn in new if self._must_wait(turn)}
-        self._hold_followers(new, held)
+        hold_followers(new, resolved.predecessors, held)
         while late := {turn for turn in new if turn not in held and self._caller_of(turn) in held}:
             held |= late
-            self._hold_followers(new, held)
+            hold_followers(new, resolved.predecessors, held)
         self.held = frozenset(held)
 
     def _must_wait(self, turn: str) -> bool:
         file = self._files[turn]
-        patience = self._live.patience.orphan_seconds
-        if file.rollout.is_open(self._set.turns[turn].said):
-            return self.waiting.until(file.grown_at + patience)
-        unsure = turn in self._set.lost or turn in self._set.guessed
-        if unsure or self._is_uncertain_task(turn):
-            since = self._live.held_since(turn, min(self.waiting.now, file.grown_at))
-            return self.waiting.until(since + patience)
+        if file.transcript.is_open(self._set.turns[turn].said):
+            return self.waiting.until(file.grown_at + self._live.patience.orphan_seconds)
+        is_unsure = turn in self._set.lost or turn in self._set.guessed
+        if is_unsure or self._is_uncertain_task(turn):
+            return self._live.may_wait(turn, file, self.waiting)
         return False
 
     def _is_uncertain_task(self, turn: str) -> bool:
@@ -174,26 +166,21 @@ class _Holding:
         caller = self._set.callers.get(self._set.owners[turn])
         return caller.turn if caller is not None else None
 
-    def _hold_followers(self, new: Sequence[str], held: set[str]) -> None:
-        for turn in new:
-            if self._set.predecessors[turn] in held:
-                held.add(turn)
 
+class CodexLiveReader(GrowingReader):
+    """Codex's `LiveReader`; its directory is the one that CODEX_HOME names.
 
-class CodexLiveReader:
-    """Codex's `LiveReader`; its directory is the one that CODEX_HOME names."""
+    Threads in use and archived ones have directories of their own.
+    """
 
     agent = AGENT
     namespace = AGENT
+    kept_in = ("sessions", "archived_sessions")
 
     def __init__(self, patience: Patience | None = None) -> None:
-        self._patience = patience or Patience()
+        super().__init__(patience)
         self._families: dict[str, str] = {}
         self._known: dict[Path, str] = {}
-
-    def places(self, root: Path) -> tuple[Path, ...]:
-        """Returns the directories of threads in use and of archived ones."""
-        return tuple(root / name for name in _PLACES)
 
     def session_of(self, path: Path) -> str | None:
         """Returns the thread whose family a file belongs to; None if it is no rollout, or not yet.

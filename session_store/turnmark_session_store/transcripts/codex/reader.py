@@ -28,10 +28,9 @@ Choices that the files leave open:
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from turnmark_session_store.transcripts.codex.chain import Chain
 from turnmark_session_store.transcripts.codex.files import Rollout, read_rollout
@@ -41,6 +40,7 @@ from turnmark_session_store.transcripts.codex.set import (
     keep_one_of_each,
     origins_of,
 )
+from turnmark_session_store.transcripts.json_lines import begins_with
 from turnmark_session_store.transcripts.reader import ReadSession, SkippingReader, is_within
 
 # Records with a payload are of these types in no other agent's files.
@@ -61,10 +61,9 @@ class CodexReader(SkippingReader):
 
     def recognises(self, path: Path, head: bytes) -> bool:
         """Returns whether the first lines hold a record as only Codex writes it."""
-        if path.suffix != ".jsonl":
-            return False
-        lines = head.split(b"\n")[:_LINES_LOOKED_AT]
-        return any(_is_own(line) for line in lines)
+        return path.suffix == ".jsonl" and begins_with(
+            head, _is_own, lines=_LINES_LOOKED_AT, cut_marks=_CUT_MARKS
+        )
 
     def read(self, paths: Sequence[Path]) -> Iterator[ReadSession]:
         """Yields the sessions of a set of files; holds the words of the whole set in memory.
@@ -94,15 +93,7 @@ class CodexReader(SkippingReader):
         return [one for one in rollouts if not one.metas or one.metas[0].thread not in own]
 
 
-def _is_own(line: bytes) -> bool:
-    try:
-        parsed = json.loads(line.strip(b"\0\r ").decode(errors="replace"))
-    except (ValueError, RecursionError):
-        # The head may end inside a long first line.
-        return all(mark in line for mark in _CUT_MARKS)
-    if not isinstance(parsed, dict):
-        return False
-    record = cast("dict[str, Any]", parsed)
+def _is_own(record: Mapping[str, Any]) -> bool:
     if record.get("type") in _OWN_TYPES and isinstance(record.get("payload"), dict):
         return True
     return "type" not in record and {"id", "timestamp", "instructions"} <= record.keys()

@@ -23,6 +23,7 @@ from turnmark_session_store.transcripts.fields import (
     normal_time,
     string_at,
 )
+from turnmark_session_store.transcripts.ids import is_plain_id, is_uuid
 from turnmark_session_store.transcripts.moments import moment_ms, written_time
 
 Source = Literal["item", "event", "response"]
@@ -37,10 +38,8 @@ _PROGRAM_TRIGGER = re.compile(
     r"|system|agent|app_tool",
     re.IGNORECASE,
 )
-# Of what ids may be made that come from outside; any other is as good as none.
-_PLAIN_ID = re.compile(r"[\w.:=+-]{1,128}", re.ASCII)
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
-_TIME_ORDERED = "7"
+# Where a UUID says of which version it is, and the one that begins with a time.
+_VERSION_AT, _TIME_ORDERED = 14, "7"
 # The tool is called `spawn_agent` in rollouts, and `spawnAgent` to clients.
 _SPAWN = "spawn"
 # `rollout-<local time>-<thread>`, and after a revert `_<generation>` behind it.
@@ -255,18 +254,12 @@ def spawned_threads(payload: Mapping[str, Any]) -> list[str]:
 def plain_id(payload: Mapping[str, Any], key: str) -> str | None:
     """Returns an id that can be one here, None for any other."""
     found = string_at(payload, key)
-    return found if found is not None and _PLAIN_ID.fullmatch(found) else None
-
-
-def is_uuid(text: str | None) -> bool:
-    """Returns whether an id is a UUID, and with that nobody else's."""
-    return text is not None and _UUID.fullmatch(text) is not None
+    return found if found is not None and is_plain_id(found) else None
 
 
 def uuid_time(text: str | None) -> datetime | None:
     """Returns when a time-ordered UUID was made, None for any other id."""
-    found = _UUID.fullmatch(text or "")
-    if text is None or found is None or found[1] != _TIME_ORDERED:
+    if text is None or not is_uuid(text) or text[_VERSION_AT] != _TIME_ORDERED:
         return None
     try:
         return datetime.fromtimestamp(int(text[:8] + text[9:13], 16) / 1000, UTC)

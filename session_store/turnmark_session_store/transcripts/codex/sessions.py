@@ -11,7 +11,7 @@ from turnmark_session_store.transcripts.codex.chain import ChainTurn
 from turnmark_session_store.transcripts.codex.records import uuid_time
 from turnmark_session_store.transcripts.codex.set import RolloutSet, Thread
 from turnmark_session_store.transcripts.fields import normal_time
-from turnmark_session_store.transcripts.ordering import in_order, parents_first
+from turnmark_session_store.transcripts.ordering import in_order, parents_first, upward
 from turnmark_session_store.transcripts.reader import ReadSession, ReadTurn
 
 AGENT = "codex"
@@ -113,18 +113,13 @@ class SessionWriter:
         tips = dict.fromkeys(self._before_held(tip) for tip in self._set.tips[thread.name])
         if not self._held:
             return tuple(tip for tip in tips if tip is not None)
-        inner: set[str] = set()
-        for tip in tips:
-            at = self._set.predecessors[tip] if tip is not None else None
-            while at is not None and at not in inner:
-                inner.add(at)
-                at = self._set.predecessors[at]
+        above = self._set.predecessors.__getitem__
+        inner = set(upward((above(tip) for tip in tips if tip is not None), above))
         return tuple(tip for tip in tips if tip is not None and tip not in inner)
 
     def _before_held(self, turn: str | None) -> str | None:
-        while turn is not None and turn in self._held:
-            turn = self._set.predecessors[turn]
-        return turn
+        line = upward((turn,), self._set.predecessors.__getitem__)
+        return next((at for at in line if at not in self._held), None)
 
     def _head(self, thread: Thread, tips: tuple[str, ...]) -> str | None:
         """Returns where the thread is: at the end of the newest file that ends in a tip."""
@@ -138,12 +133,9 @@ class SessionWriter:
         self, thread: Thread, head: str | None, tips: tuple[str, ...]
     ) -> ForkPoint | None:
         """Returns the last turn above the head, or above another tip, that another thread said."""
-        for tip in (*([head] if head is not None else []), *reversed(tips)):
-            at: str | None = tip
-            while at is not None:
-                if self._set.owners[at] != thread.name:
-                    return ForkPoint(session=self._set.owners[at], turn=at)
-                at = self._set.predecessors[at]
+        for at in upward((head, *reversed(tips)), self._set.predecessors.__getitem__):
+            if self._set.owners[at] != thread.name:
+                return ForkPoint(session=self._set.owners[at], turn=at)
         return self._copied_point(thread)
 
     def _copied_point(self, thread: Thread) -> ForkPoint | None:

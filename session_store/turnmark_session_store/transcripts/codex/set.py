@@ -17,7 +17,7 @@ from turnmark_session_store.model import CallerRef
 from turnmark_session_store.transcripts.codex.chain import Chain, ChainTurn
 from turnmark_session_store.transcripts.codex.files import Rollout
 from turnmark_session_store.transcripts.codex.records import Base, Meta, uuid_time
-from turnmark_session_store.transcripts.ordering import cut_cycles, in_order
+from turnmark_session_store.transcripts.ordering import cut_cycles, in_order, upward
 
 
 @dataclass(kw_only=True, eq=False)
@@ -216,23 +216,14 @@ class RolloutSet:
         found = [end for end in ends if end is not None]
         if thread.is_agent:
             found = [end for end in found if self.owners.get(end) == thread.name]
-        inner: set[str] = set()
-        for end in found:
-            at = self.predecessors.get(end)
-            while at is not None and at not in inner:
-                inner.add(at)
-                at = self.predecessors[at]
+        above = self.predecessors.get
+        inner = set(upward(map(above, found), above))
         return tuple(end for end in found if end not in inner and end in self.turns)
 
     def _taken_back(self) -> dict[str, list[str]]:
         """Returns by thread the turns of it that were rolled back and that nothing goes on from."""
-        standing: set[str] = set()
-        for tips in self.tips.values():
-            for tip in tips:
-                at: str | None = tip
-                while at is not None and at not in standing:
-                    standing.add(at)
-                    at = self.predecessors[at]
+        tips = (tip for tips in self.tips.values() for tip in tips)
+        standing = set(upward(tips, self.predecessors.__getitem__))
         return {
             name: [
                 turn.id

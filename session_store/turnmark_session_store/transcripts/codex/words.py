@@ -7,8 +7,10 @@ one in the middle of a sentence keeps the sentence.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
+
+from turnmark_session_store.transcripts.fields import mappings_in
 
 _TEXT_TYPES = ("text", "Text", "input_text", "output_text")
 _PICTURE_TYPES = ("image", "local_image", "input_image")
@@ -34,13 +36,14 @@ def parts_of(content: Any) -> list[str]:
     """Returns the texts in a message's content, which is a string or a list of blocks."""
     if isinstance(content, str):
         return [content]
-    texts = (block.get("text") for block in _blocks(content) if block.get("type") in _TEXT_TYPES)
+    blocks = mappings_in(content)
+    texts = (block.get("text") for block in blocks if block.get("type") in _TEXT_TYPES)
     return [text for text in texts if isinstance(text, str)]
 
 
 def has_picture(content: Any) -> bool:
     """Returns whether a message's content shows a picture."""
-    return any(block.get("type") in _PICTURE_TYPES for block in _blocks(content))
+    return any(block.get("type") in _PICTURE_TYPES for block in mappings_in(content))
 
 
 def typed_words(parts: Sequence[str]) -> str:
@@ -70,10 +73,3 @@ def _typed(part: str) -> str:
 def _leading_end(part: str, start: int) -> int | None:
     matches = (pattern.match(part, start) for pattern in _LEADING)
     return next((match.end() for match in matches if match), None)
-
-
-def _blocks(content: Any) -> list[Mapping[str, Any]]:
-    if not isinstance(content, list):
-        return []
-    blocks = cast("Sequence[Any]", content)
-    return [cast("Mapping[str, Any]", block) for block in blocks if isinstance(block, dict)]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
-from turnmark_events.errors import Unavailable
-from turnmark_session_store.transcripts.fields import list_at, string_at
+from turnmark_session_store.transcripts.fields import mappings_in, string_at
 from turnmark_session_store.transcripts.hermes.graph import HermesGraph
 from turnmark_session_store.transcripts.hermes.records import (
     HermesRow,
@@ -19,7 +17,7 @@ from turnmark_session_store.transcripts.hermes.records import (
     seconds,
 )
 from turnmark_session_store.transcripts.hermes.sessions import AGENT, sessions_of
-from turnmark_session_store.transcripts.json_lines import read_json_lines
+from turnmark_session_store.transcripts.json_lines import parse_line, read_json_lines, unreadable
 from turnmark_session_store.transcripts.reader import ReadSession, ReadWarning
 
 _META = "session_meta"
@@ -91,12 +89,9 @@ def _snapshot(path: Path) -> _File:
     try:
         found = _object(path.read_bytes())
     except OSError as error:
-        message = f"The transcript {path} can't be read ({error.strerror}); check its permissions."
-        raise Unavailable(message, file=str(path)) from error
+        raise unreadable(path, error) from error
     warnings = () if found else (ReadWarning(file=str(path), line=0, reason="no JSON object"),)
-    messages = [
-        cast("dict[str, Any]", one) for one in list_at(found, "messages") if isinstance(one, dict)
-    ]
+    messages = mappings_in(found.get("messages"))
     return _File(
         path=path,
         session=HermesSession(
@@ -110,8 +105,5 @@ def _snapshot(path: Path) -> _File:
 
 
 def _object(data: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(data.decode(errors="replace"))
-    except (ValueError, RecursionError):
-        return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    found = parse_line(data)
+    return found if isinstance(found, dict) else {}

@@ -9,7 +9,6 @@ repeat the end of what the model was shown before, are copies as well.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections import Counter
@@ -21,6 +20,7 @@ from typing import Any, Literal
 from turnmark_session_store.model import CallerRef
 from turnmark_session_store.transcripts.hermes.records import HermesRow, HermesSession
 from turnmark_session_store.transcripts.hermes.words import Words, is_summary, words_of
+from turnmark_session_store.transcripts.ids import hash_of
 from turnmark_session_store.transcripts.ordering import in_order
 
 Relation = Literal["goes on", "branch", "agent", "linked", "none"]
@@ -74,7 +74,7 @@ class Said:
     def id_at(self, stamp: str) -> str:
         """Returns its id, the same for each row that holds it with its time."""
         content = "\0".join([*self.sign, stamp])
-        return hashlib.blake2b(content.encode(), digest_size=_ID_BYTES).hexdigest()
+        return hash_of(content, size_bytes=_ID_BYTES)
 
 
 @dataclass

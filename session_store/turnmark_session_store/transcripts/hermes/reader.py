@@ -34,8 +34,8 @@ from turnmark_session_store.transcripts.database_file import (
     read_database,
 )
 from turnmark_session_store.transcripts.database_live import finished_sessions
+from turnmark_session_store.transcripts.hermes.database import DATABASE, HermesDatabaseReader
 from turnmark_session_store.transcripts.hermes.files import is_hermes_file, read_hermes_files
-from turnmark_session_store.transcripts.hermes.live import DATABASE, HermesLiveReader
 from turnmark_session_store.transcripts.hermes.records import is_hermes
 from turnmark_session_store.transcripts.hermes.sessions import AGENT
 from turnmark_session_store.transcripts.reader import ReadSession, SkippingReader
@@ -73,7 +73,7 @@ class HermesReader(SkippingReader):
             Unavailable: if one can't be read.
         """
         databases, files = _sorted_out(paths)
-        live, own = HermesLiveReader(), self._skip_directories
+        live, own = HermesDatabaseReader(), self._skip_directories
         seen: set[str] = set()
         for path in databases:
             for session in finished_sessions(live, path, skip_directories=own):
@@ -86,7 +86,7 @@ class HermesReader(SkippingReader):
 
     def _left_out(self, db: Database) -> set[str]:
         """Returns the sessions of a database that are none of a person's."""
-        conversations = HermesLiveReader().conversations(db)
+        conversations = HermesDatabaseReader().conversations(db)
         within = (one.sessions_within(self._skip_directories) for one in conversations)
         return set[str]().union(*within)
 

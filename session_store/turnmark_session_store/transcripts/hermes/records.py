@@ -16,7 +16,7 @@ import msgspec
 
 from turnmark_session_store.recordable import replace_surrogates
 from turnmark_session_store.transcripts.database_file import Database
-from turnmark_session_store.transcripts.fields import mapping_at, string_at
+from turnmark_session_store.transcripts.fields import mapping_at, mappings_in, string_at
 from turnmark_session_store.transcripts.moments import moment_ms
 
 SESSIONS, MESSAGES = "sessions", "messages"
@@ -205,7 +205,7 @@ def row_of(found: Mapping[str, Any]) -> HermesRow:
         is_hidden=found.get("display_kind") == "hidden",
         is_observed=bool(found.get("observed")),
         is_failed=found.get("finish_reason") == "error",
-        has_picture=any(part.get("type") in _PICTURE_TYPES for part in _parts(content)),
+        has_picture=any(part.get("type") in _PICTURE_TYPES for part in mappings_in(content)),
         calls=tuple(
             arguments
             for call in _objects(found, "tool_calls")
@@ -232,7 +232,7 @@ def text_in(content: Any) -> str:
     """Returns the text of a content, which is a string or a list of parts."""
     if isinstance(content, str):
         return content
-    texts = (part.get("text") for part in _parts(content) if part.get("type") in _TEXT_TYPES)
+    texts = (part.get("text") for part in mappings_in(content) if part.get("type") in _TEXT_TYPES)
     return "\n\n".join(text for text in texts if isinstance(text, str) and text)
 
 
@@ -244,21 +244,14 @@ def _opened(content: Any) -> Any:
     return cast("object", opened) if isinstance(opened, list) else content
 
 
-def _parts(content: Any) -> list[dict[str, Any]]:
-    if not isinstance(content, list):
-        return []
-    parts = cast("Sequence[Any]", content)
-    return [cast("dict[str, Any]", part) for part in parts if isinstance(part, dict)]
-
-
 def _object(value: Any) -> dict[str, Any]:
     found = _json(value) if isinstance(value, str) else value
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
-def _objects(found: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+def _objects(found: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     value = found.get(key)
-    return _parts(_json(value) if isinstance(value, str) else value)
+    return mappings_in(_json(value) if isinstance(value, str) else value)
 
 
 def _json(text: str) -> Any:

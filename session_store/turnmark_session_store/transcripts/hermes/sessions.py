@@ -8,6 +8,7 @@ from typing import Any, Final
 from turnmark_session_store.model import Speaker, TurnIn
 from turnmark_session_store.requests import ForkPoint
 from turnmark_session_store.transcripts.hermes.graph import GraphTurn, HermesGraph, Talk
+from turnmark_session_store.transcripts.ordering import upward
 from turnmark_session_store.transcripts.reader import ReadSession, ReadTurn
 
 AGENT: Final = "hermes"
@@ -48,12 +49,9 @@ def _session(graph: HermesGraph, talk: Talk, file: str, project: str | None) -> 
 
 def _forked_from(turns: Mapping[str, GraphTurn], talk: Talk) -> ForkPoint | None:
     """Returns the last turn above the end that another session said first."""
-    at = talk.end
-    while at is not None:
-        turn = turns[at]
-        if turn.session != talk.session.id:
-            return ForkPoint(session=turn.session, turn=at)
-        at = turn.predecessor
+    for at in upward((talk.end,), lambda turn: turns[turn].predecessor):
+        if turns[at].session != talk.session.id:
+            return ForkPoint(session=turns[at].session, turn=at)
     return None
 
 

@@ -10,20 +10,16 @@ copies keep their time as well: together they are the same in each copy and in n
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
 from turnmark_session_store.transcripts.fields import mapping_at, string_at
+from turnmark_session_store.transcripts.ids import hash_of, is_plain_id, is_uuid
 from turnmark_session_store.transcripts.moments import moment_ms, written_time
 from turnmark_session_store.transcripts.openclaw.words import Words, words_of
 
-# Of what ids may be made that come from outside; any other is hashed.
-_PLAIN_ID = re.compile(r"[\w.:=+-]{1,128}", re.ASCII)
-_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _HASH_BYTES = 8
 
 
@@ -126,16 +122,13 @@ def bare_entry(entry_id: str, parent: str | None, line: int) -> Entry:
 def _key(own: str | None, written_ms: int | None, session: str, line: int) -> str:
     if own is None:
         return f"{_plain(session)}.{line}"
-    if _UUID.fullmatch(own):
+    if is_uuid(own):
         return own
     return f"{_plain(own)}.{_plain(session) if written_ms is None else written_ms}"
 
 
 def _plain(text: str) -> str:
-    if _PLAIN_ID.fullmatch(text):
-        return text
-    content = text.encode("utf-8", "surrogatepass")
-    return "x-" + hashlib.blake2b(content, digest_size=_HASH_BYTES).hexdigest()
+    return text if is_plain_id(text) else f"x-{hash_of(text, size_bytes=_HASH_BYTES)}"
 
 
 def _leaf(record: Mapping[str, Any]) -> Leaf | None:

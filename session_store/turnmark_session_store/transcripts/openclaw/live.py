@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path, PurePath
-from typing import Any
 
-from turnmark_session_store.transcripts.growing import GrowingFile, GrowingSet, Waiting
-from turnmark_session_store.transcripts.line_file import Reached
+from turnmark_session_store.transcripts.growing import (
+    GrowingFile,
+    GrowingReader,
+    GrowingSet,
+    Waiting,
+)
 from turnmark_session_store.transcripts.live import Patience, Standing
 from turnmark_session_store.transcripts.openclaw.database import AGENTS
 from turnmark_session_store.transcripts.openclaw.files import (
@@ -29,41 +32,25 @@ from turnmark_session_store.transcripts.openclaw.windows import Facts
 from turnmark_session_store.transcripts.reader import ReadSession
 
 
-class OpenClawFile(GrowingFile):
+class OpenClawFile(GrowingFile[Transcript]):
     """One transcript, with the entries of the lines that have ended."""
 
-    def __init__(self, path: Path, session: str, known: Reached | None = None) -> None:
-        super().__init__(path, session, known)
-        self.transcript = self._begin()
-
-    def take(self, number: int, record: dict[str, Any]) -> None:
-        """Adds the next record."""
-        self.transcript.take(number, record)
-
-    def begin_anew(self) -> None:
-        """Forgets the entries."""
-        self.transcript = self._begin()
+    def begin(self) -> Transcript:
+        """Returns a transcript of which nothing is read yet."""
+        facts = Facts(session=self.session, is_lasting=False)
+        return Transcript(facts=facts, file=self.path.name)
 
     def place(self, facts: Facts) -> Transcript:
         """Returns the transcript with what is known of it besides its lines."""
         self.transcript.facts = facts
         return with_origin(self.transcript)
 
-    def _begin(self) -> Transcript:
-        facts = Facts(session=self.session, is_lasting=False)
-        return Transcript(facts=facts, file=self.path.name)
-
 
 class OpenClawLiveSet(GrowingSet[OpenClawFile]):
     """OpenClaw's `LiveSet`."""
 
     def __init__(self, patience: Patience) -> None:
-        super().__init__(patience)
-        self._families: list[Family] = []
-
-    def begin_file(self, path: Path, session: str, known: Reached | None) -> OpenClawFile:
-        """Returns a file of which nothing is read yet."""
-        return OpenClawFile(path, session, known)
+        super().__init__(patience, OpenClawFile)
 
     def lines_of(self, file: OpenClawFile, turns: Collection[str]) -> list[int]:
         """Returns the lines of the entries that are these turns, or copies of them."""
@@ -124,12 +111,10 @@ class OpenClawLiveSet(GrowingSet[OpenClawFile]):
         for turn in family.turns.values():
             if turn.id in placed:
                 continue
-            if turn.is_lost:
-                grown_at = files[turn.transcript].grown_at
-                since = self.held_since(turn.id, min(waiting.now, grown_at))
-                if waiting.until(since + self.patience.orphan_seconds):
-                    held.add(turn.id)
-            elif turn.predecessor in held:
+            is_held = turn.predecessor in held
+            if is_held or (
+                turn.is_lost and self.may_wait(turn.id, files[turn.transcript], waiting)
+            ):
                 held.add(turn.id)
         return held
 
@@ -138,18 +123,12 @@ class OpenClawLiveSet(GrowingSet[OpenClawFile]):
         return {folder: read_index(folder / INDEX) for folder in folders}
 
 
-class OpenClawLiveReader:
+class OpenClawLiveReader(GrowingReader):
     """OpenClaw's `LiveReader`; its directory is the state directory."""
 
     agent = AGENT
     namespace = AGENT
-
-    def __init__(self, patience: Patience | None = None) -> None:
-        self._patience = patience or Patience()
-
-    def places(self, root: Path) -> tuple[Path, ...]:
-        """Returns the directory of the agents."""
-        return (root / AGENTS,)
+    kept_in = (AGENTS,)
 
     def session_of(self, path: Path) -> str | None:
         """Returns what the transcript in a file is called, None if it is none."""

@@ -38,7 +38,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from turnmark_events.errors import Unavailable
-from turnmark_session_store.transcripts.database_file import MAGIC, read_database
+from turnmark_session_store.transcripts.database_file import (
+    MAGIC,
+    begins_as_database,
+    read_database,
+)
 from turnmark_session_store.transcripts.database_live import finished_sessions
 from turnmark_session_store.transcripts.json_lines import parse_line
 from turnmark_session_store.transcripts.openclaw.database import AGENTS, OpenClawDatabaseReader
@@ -95,7 +99,7 @@ class OpenClawReader(SkippingReader):
         files: list[Path] = []
         seen: set[str] = set()
         for path in sorted(set(paths)):
-            if _is_database(path):
+            if begins_as_database(path):
                 for read in finished_sessions(
                     self._databases, path, skip_directories=self._skip_directories
                 ):
@@ -114,15 +118,6 @@ class OpenClawReader(SkippingReader):
     def _is_passed_over(self, transcript: Transcript, seen: set[str]) -> bool:
         cwd = transcript.header.cwd if transcript.header is not None else None
         return transcript.facts.session in seen or is_within(cwd, self._skip_directories)
-
-
-def _is_database(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except OSError as error:
-        message = f"{path} can't be read ({error.strerror}); check its permissions."
-        raise Unavailable(message, file=str(path)) from error
 
 
 def _is_own_database(path: Path) -> bool:

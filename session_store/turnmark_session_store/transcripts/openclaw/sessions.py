@@ -135,16 +135,11 @@ class SessionWriter:
         back = rewound(self._family)
         if not back:
             return back
-        standing: set[str] = set()
+        ends: list[str | None] = []
         for name in self._sessions:
-            ends = [key for key in self._leaves(name, ()) if key not in back]
-            at = self._stands_at(name)
-            for end in (*ends, *([at] if at is not None else ())):
-                for key in self._family.upward(end):
-                    if key in standing:
-                        break
-                    standing.add(key)
-        return back - standing
+            ends += (key for key in self._leaves(name, ()) if key not in back)
+            ends.append(self._stands_at(name))
+        return back - set(self._family.upward(*ends))
 
     def _leaves(self, name: str, gone: Collection[str]) -> list[str]:
         reached = [key for key in self._reached(name) if key not in gone]
@@ -157,18 +152,14 @@ class SessionWriter:
     def _stands_at(self, name: str) -> str | None:
         """Returns the turn at which the newest transcript of a session stands."""
         newest = self._family.of_session(name)[-1]
-        at = self._family.turn_at(newest, self._family.end_of(newest))
-        while at is not None and at not in self._turns:
-            at = self._family.turns[at].predecessor
-        return at
+        end = self._family.turn_at(newest, self._family.end_of(newest))
+        return next((at for at in self._family.upward(end) if at in self._turns), None)
 
     def _head(self, name: str, tips: tuple[str, ...]) -> str | None:
         """Returns the turn at which the session stands, which may be inside a branch."""
         reached = set(self._reached(name)) - self._taken_back
-        at = self._stands_at(name)
-        while at is not None and at not in reached:
-            at = self._turns[at].predecessor
-        return at if at is not None else next(reversed(tips), None)
+        line = self._family.upward(self._stands_at(name))
+        return next((at for at in line if at in reached), next(reversed(tips), None))
 
     def _caller_of(self, name: str) -> CallerRef | None:
         """Returns the turn that spawned a sub-agent: the record names it, else the time does."""
@@ -207,17 +198,12 @@ class SessionWriter:
         if origin is None:
             return None
         began = first.header.started_ms if first.header is not None else None
-        seen: set[str] = set()
-        for tip in (*([head] if head is not None else ()), *reversed(tips)):
-            for key in self._family.upward(tip):
-                if key in seen:
-                    break
-                seen.add(key)
-                owner = self._family.owners[key]
-                if owner != name:
-                    return ForkPoint(session=owner, turn=key)
-                written = self._turns[key].entry.written_ms
-                if began is not None and written is not None and written < began:
-                    session = self._family.windows.sessions.get(origin, origin)
-                    return ForkPoint(session=session, turn=key)
+        for key in self._family.upward(head, *reversed(tips)):
+            owner = self._family.owners[key]
+            if owner != name:
+                return ForkPoint(session=owner, turn=key)
+            written = self._turns[key].entry.written_ms
+            if began is not None and written is not None and written < began:
+                session = self._family.windows.sessions.get(origin, origin)
+                return ForkPoint(session=session, turn=key)
         return None

@@ -22,7 +22,7 @@ from turnmark_session_store.transcripts.openclaw.entries import (
 )
 from turnmark_session_store.transcripts.openclaw.windows import Facts, Windows
 from turnmark_session_store.transcripts.openclaw.words import Words
-from turnmark_session_store.transcripts.ordering import cut_cycles, in_order, parents_first
+from turnmark_session_store.transcripts.ordering import cut_cycles, in_order, parents_first, upward
 from turnmark_session_store.transcripts.reader import ReadWarning
 
 # An answer is sent in parts, and each leaves a mirror; further up no answer is looked for.
@@ -137,11 +137,9 @@ class Family:
                 at = entry.leaf.target
         return at
 
-    def upward(self, turn: str | None) -> Iterator[str]:
-        """Yields a turn and those before it."""
-        while turn is not None:
-            yield turn
-            turn = self.turns[turn].predecessor
+    def upward(self, *turns: str | None) -> Iterator[str]:
+        """Yields a turn and those before it, then so for the next: each once."""
+        return upward(turns, lambda turn: self.turns[turn].predecessor)
 
     def _take(self, transcript: Transcript, copies: dict[Copied, str]) -> None:
         keys: dict[str, str] = {}

@@ -9,13 +9,13 @@ message; what a wrapper says of it is dropped with the wrapper.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from turnmark_session_store.model import Kind, Role, Speaker
-from turnmark_session_store.transcripts.fields import list_at, mapping_at, string_at
+from turnmark_session_store.transcripts.fields import list_at, mapping_at, mappings_in, string_at
 
 _OWN_FIELD = "__openclaw"
 # `provenance.kind` of what no person typed: another session, and the program itself.
@@ -191,16 +191,9 @@ def _without_delivery(text: str) -> str:
 def _parts_of(content: Any) -> list[str]:
     if isinstance(content, str):
         return [content]
-    texts = (block.get("text") for block in _blocks(content) if block.get("type") == "text")
+    texts = (block.get("text") for block in mappings_in(content) if block.get("type") == "text")
     return [text for text in texts if isinstance(text, str)]
 
 
 def _has_picture(content: Any) -> bool:
-    return any(block.get("type") == "image" for block in _blocks(content))
-
-
-def _blocks(content: Any) -> list[Mapping[str, Any]]:
-    if not isinstance(content, list):
-        return []
-    blocks = cast("Sequence[Any]", content)
-    return [cast("Mapping[str, Any]", block) for block in blocks if isinstance(block, dict)]
+    return any(block.get("type") == "image" for block in mappings_in(content))

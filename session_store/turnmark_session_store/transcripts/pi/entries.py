@@ -1,11 +1,8 @@
-"""The entries of a session as pi writes them, OpenClaw too: a tree, and the turns that it holds.
+"""The entries of a session as pi writes them: a tree, and the turns that it holds.
 
 An entry names its parent; those of the first version have no ids and follow each other. Most say
 nothing (tool calls and results, labels, changes of the model, summaries) and only carry the chain:
 they are collapsed, so that a turn's predecessor is the nearest turn above it.
-
-Which words an entry says is asked of a function, `words_of`: the programs that write this grammar
-differ in what they put into a message besides what was said.
 
 A turn's id is the same in every copy of its entry, in a fork's file as well as after a rewriting:
 
@@ -19,24 +16,21 @@ A turn's id is the same in every copy of its entry, in a fork's file as well as 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
 from turnmark_session_store.transcripts.fields import mapping_at, string_at
+from turnmark_session_store.transcripts.ids import hash_of, is_uuid
 from turnmark_session_store.transcripts.moments import moment_ms, written_time
 from turnmark_session_store.transcripts.ordering import cut_cycles, parents_first
 from turnmark_session_store.transcripts.pi.words import Words, words_of
 
-WordsOf = Callable[[Mapping[str, Any]], Words | None]
-"""Returns what an entry's record says, None if nothing."""
-
-_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
+# An id names a session on the command line, too: any that a terminal can show will do.
 _PLAIN_ID = re.compile(r"[\x21-\x7e]{1,200}")
 _HASH_BYTES = 10
 
@@ -81,9 +75,7 @@ class _Above(NamedTuple):
     is_lost: bool
 
 
-def read_entry(
-    record: Mapping[str, Any], line: int, *, words_of: WordsOf = words_of
-) -> Entry | None:
+def read_entry(record: Mapping[str, Any], line: int) -> Entry | None:
     """Returns the entry of a record, None if it is none; its `timestamp` is ISO text or ms."""
     kind = record.get("type")
     if not isinstance(kind, str) or kind == "session":
@@ -226,7 +218,7 @@ def is_plain_id(name: str) -> bool:
 
 def _own_id(entry: Entry) -> str | None:
     """Returns the turn's id that follows from the entry's own; None without one."""
-    if entry.id is None or _UUID.fullmatch(entry.id):
+    if entry.id is None or is_uuid(entry.id.lower()):
         return entry.id
     plain = entry.id if is_plain_id(entry.id) else _hash(entry.id)
     return plain if entry.written_ms is None else f"{plain}.{entry.written_ms}"
@@ -248,5 +240,4 @@ def _fingerprint(record: Mapping[str, Any], written_ms: int | None, said_ms: int
 
 
 def _hash(text: str) -> str:
-    content = unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(content, digest_size=_HASH_BYTES).hexdigest()
+    return hash_of(unicodedata.normalize("NFC", text), size_bytes=_HASH_BYTES)

@@ -16,13 +16,7 @@ from typing import Any
 from turnmark_session_store.transcripts.fields import mapping_at, string_at
 from turnmark_session_store.transcripts.json_lines import read_json_lines
 from turnmark_session_store.transcripts.moments import moment_ms
-from turnmark_session_store.transcripts.pi.entries import (
-    EntryTree,
-    WordsOf,
-    is_plain_id,
-    read_entry,
-)
-from turnmark_session_store.transcripts.pi.words import words_of
+from turnmark_session_store.transcripts.pi.entries import EntryTree, is_plain_id, read_entry
 from turnmark_session_store.transcripts.reader import ReadWarning
 
 # The time at which a session began, and the session's id; a custom id may be any word.
@@ -34,6 +28,12 @@ _MAIN_LANE = "main"
 # Fields of a header that name the session that it was forked from: by path, the last by id.
 _PARENT_PATHS = ("parentSession", "branchedFrom", "legacyParentSessionPath")
 _PARENT_ID = "parentSessionId"
+# The newest version whose lines are entries, and the one whose lines are mutations.
+_NEWEST_TREE = 3
+_MUTATIONS = 4
+
+LINES_LOOKED_AT = 3
+"""The header is the first line, or the second behind one about the session; extensions add one."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -47,7 +47,6 @@ class Transcript:
     """
 
     path: Path
-    words_of: WordsOf = words_of
     session: str = ""
     has_header: bool = False
     project: str | None = None
@@ -92,7 +91,7 @@ class Transcript:
             self.parent = self.parent_path = None
 
     def _take_entry(self, line: int, record: Mapping[str, Any], *, lane: str | None) -> None:
-        entry = read_entry(record, line, words_of=self.words_of)
+        entry = read_entry(record, line)
         if entry is None:
             return
         before = len(self.tree.repeated)
@@ -121,13 +120,13 @@ class Transcript:
         self.tree.move_leaf(self._lanes[at])
 
 
-def read_transcript(path: Path, *, words_of: WordsOf = words_of) -> Transcript:
+def read_transcript(path: Path) -> Transcript:
     """Returns what a finished file holds; reads it whole.
 
     Raises:
         Unavailable: if it can't be read.
     """
-    found = Transcript(path=path, words_of=words_of)
+    found = Transcript(path=path)
     for line, record in read_json_lines(path, warn=found.warnings.append):
         found.take(line, record)
     return found
@@ -138,10 +137,26 @@ def is_header(record: Mapping[str, Any]) -> bool:
     return record.get("type") == "session" or record.get("kind") == "header"
 
 
+def is_own_header(record: Mapping[str, Any]) -> bool:
+    """Returns whether a record is the header of a session of pi, of any version."""
+    if not isinstance(record.get("id"), str):
+        return False
+    if record.get("kind") == "header":
+        return _MUTATIONS in (record.get("version"), record.get("v"))
+    version = record.get("version", 1)
+    is_known = isinstance(version, int) and 1 <= version <= _NEWEST_TREE
+    return record.get("type") == "session" and is_known and "timestamp" in record
+
+
 def session_id_of(record: Mapping[str, Any]) -> str | None:
     """Returns the id in a header, None if it can't be a session's name."""
     found = string_at(record, "id")
     return found if found is not None and is_plain_id(found) else None
+
+
+def name_in(path: str) -> str:
+    """Returns a file's name in a path that a record holds, of this machine or another."""
+    return _SEPARATORS.split(path)[-1]
 
 
 def session_of_name(name: str) -> str:
@@ -156,5 +171,5 @@ def parent_of(record: Mapping[str, Any]) -> tuple[str | None, str | None]:
     path = next((found for name in _PARENT_PATHS if (found := string_at(record, name))), None)
     named = string_at(record, _PARENT_ID)
     if named is None and path is not None:
-        named = session_of_name(_SEPARATORS.split(path)[-1])
+        named = session_of_name(name_in(path))
     return path, named if named and is_plain_id(named) else None

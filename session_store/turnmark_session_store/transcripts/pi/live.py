@@ -16,48 +16,42 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
-from turnmark_session_store.transcripts.growing import GrowingFile, GrowingSet, Waiting
-from turnmark_session_store.transcripts.json_lines import parse_line
-from turnmark_session_store.transcripts.line_file import Reached
+from turnmark_session_store.transcripts.growing import (
+    GrowingFile,
+    GrowingReader,
+    GrowingSet,
+    Waiting,
+)
+from turnmark_session_store.transcripts.json_lines import objects_in
 from turnmark_session_store.transcripts.live import Patience, Standing
-from turnmark_session_store.transcripts.pi.files import Transcript, session_id_of
-from turnmark_session_store.transcripts.pi.reader import is_own_header
+from turnmark_session_store.transcripts.pi.files import (
+    LINES_LOOKED_AT,
+    Transcript,
+    is_own_header,
+    session_id_of,
+)
 from turnmark_session_store.transcripts.pi.sessions import AGENT, SessionWriter
 from turnmark_session_store.transcripts.pi.set import Key, TranscriptSet
 
-# The header is the first line, or the second behind one about the session; it is short.
-_LINES_LOOKED_AT = 3
-_BEGINNING_BYTES = 64 * 1024
+# Headers are short.
+_PEEKED_BYTES = 64 * 1024
 
 
-class PiFile(GrowingFile):
+class PiFile(GrowingFile[Transcript]):
     """One transcript, with what the lines that have ended say."""
 
-    def __init__(self, path: Path, session: str, known: Reached | None = None) -> None:
-        super().__init__(path, session, known)
-        self.transcript = Transcript(path=path)
-
-    def take(self, number: int, record: dict[str, Any]) -> None:
-        """Adds the next record."""
-        self.transcript.take(number, record)
-
-    def begin_anew(self) -> None:
-        """Forgets what was said."""
-        self.transcript = Transcript(path=self.path)
+    def begin(self) -> Transcript:
+        """Returns a transcript of which nothing is read yet."""
+        return Transcript(path=self.path)
 
 
 class PiLiveSet(GrowingSet[PiFile]):
     """pi's `LiveSet`."""
 
     def __init__(self, patience: Patience) -> None:
-        super().__init__(patience)
+        super().__init__(patience, PiFile)
         self._resolved = TranscriptSet(())
-
-    def begin_file(self, path: Path, session: str, known: Reached | None) -> PiFile:
-        """Returns a file of which nothing is read yet."""
-        return PiFile(path, session, known)
 
     def lines_of(self, file: PiFile, turns: Collection[Key]) -> list[int]:
         """Returns the lines of these turns, or of copies of them."""
@@ -89,8 +83,9 @@ class PiLiveSet(GrowingSet[PiFile]):
         waiting = Waiting(now)
         held: set[Key] = set()
         for key in self._resolved.in_order():
+            file = files[self._resolved.turns[key].file]
             is_held = self._resolved.predecessors[key] in held
-            if is_held or self._must_wait(key, files, placed, waiting):
+            if is_held or (self._is_unsure(key, placed) and self.may_wait(key, file, waiting)):
                 held.add(key)
         self.hold_only(held)
         writer = SessionWriter(self._resolved, held=frozenset(held))
@@ -103,37 +98,23 @@ class PiLiveSet(GrowingSet[PiFile]):
     def _read(self) -> list[PiFile]:
         return [file for file in self.files.values() if file.transcript.has_header]
 
-    def _must_wait(
-        self,
-        key: Key,
-        files: dict[Transcript, PiFile],
-        placed: Collection[str],
-        waiting: Waiting,
-    ) -> bool:
+    def _is_unsure(self, key: Key, placed: Collection[str]) -> bool:
+        """Returns whether it is open what a turn hangs from, or of which family it is."""
         shared = self._resolved.turns[key]
-        family = self._resolved.sessions[shared.owner].family
-        is_sure = family in self._resolved.sessions and not shared.turn.is_lost
-        if is_sure or shared.turn.id in placed:
+        if shared.turn.id in placed:
             return False
-        if not shared.turn.is_lost and self._resolved.predecessors[key] is not None:
-            return False  # what stands above it was given out, and decided the family
-        file = files[shared.file]
-        since = self.held_since(key, min(waiting.now, file.grown_at))
-        return waiting.until(since + self.patience.orphan_seconds)
+        if shared.turn.is_lost:
+            return True
+        family = self._resolved.sessions[shared.owner].family
+        # What stands above a turn was given out, and decided the family.
+        return family not in self._resolved.sessions and self._resolved.predecessors[key] is None
 
 
-class PiLiveReader:
+class PiLiveReader(GrowingReader):
     """pi's `LiveReader`; its directory is the one in which sessions are kept."""
 
     agent = AGENT
     namespace = None
-
-    def __init__(self, patience: Patience | None = None) -> None:
-        self._patience = patience or Patience()
-
-    def places(self, root: Path) -> tuple[Path, ...]:
-        """Returns the directory itself: below it, each project has one."""
-        return (root,)
 
     def session_of(self, path: Path) -> str | None:
         """Returns the session that a file belongs to; see `session_of`."""
@@ -153,9 +134,6 @@ def session_of(path: Path) -> str | None:
     if path.suffix != ".jsonl":
         return None
     with path.open("rb") as file:
-        head = file.read(_BEGINNING_BYTES)
-    for line in head.split(b"\n")[:-1][:_LINES_LOOKED_AT]:
-        record = parse_line(line)
-        if isinstance(record, dict) and is_own_header(record):
-            return session_id_of(record)
-    return None
+        lines = file.read(_PEEKED_BYTES).split(b"\n")[:-1]
+    headers = filter(is_own_header, objects_in(lines[:LINES_LOOKED_AT]))
+    return next(map(session_id_of, headers), None)

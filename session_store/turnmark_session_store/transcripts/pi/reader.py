@@ -20,20 +20,19 @@ Choices that the files leave open:
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
 
-from turnmark_session_store.transcripts.pi.files import Transcript, read_transcript
+from turnmark_session_store.transcripts.json_lines import begins_with
+from turnmark_session_store.transcripts.pi.files import (
+    LINES_LOOKED_AT,
+    Transcript,
+    is_own_header,
+    read_transcript,
+)
 from turnmark_session_store.transcripts.pi.sessions import AGENT, SessionWriter
 from turnmark_session_store.transcripts.pi.set import TranscriptSet
 from turnmark_session_store.transcripts.reader import ReadSession, SkippingReader, is_within
-
-# The program and what is built on it write a header first, or one line about the session.
-_LINES_LOOKED_AT = 3
-_NEWEST_TREE = 3
-_MUTATIONS = 4
 
 
 class PiReader(SkippingReader):
@@ -47,9 +46,7 @@ class PiReader(SkippingReader):
 
     def recognises(self, path: Path, head: bytes) -> bool:
         """Returns whether a file begins with the header of a session."""
-        if path.suffix != ".jsonl":
-            return False
-        return any(map(_is_own_header, head.split(b"\n")[:_LINES_LOOKED_AT]))
+        return path.suffix == ".jsonl" and begins_with(head, is_own_header, lines=LINES_LOOKED_AT)
 
     def read(self, paths: Sequence[Path]) -> Iterator[ReadSession]:
         """Yields the sessions of a set of files; holds the words of the whole set in memory.
@@ -67,22 +64,3 @@ class PiReader(SkippingReader):
         }:
             own |= more
         return [one for one in files if one.session not in own]
-
-
-def is_own_header(record: Mapping[str, Any]) -> bool:
-    """Returns whether a record is the header of a session of pi, of any version."""
-    if not isinstance(record.get("id"), str):
-        return False
-    if record.get("kind") == "header":
-        return _MUTATIONS in (record.get("version"), record.get("v"))
-    version = record.get("version", 1)
-    is_known = isinstance(version, int) and 1 <= version <= _NEWEST_TREE
-    return record.get("type") == "session" and is_known and "timestamp" in record
-
-
-def _is_own_header(line: bytes) -> bool:
-    try:
-        parsed = json.loads(line.strip(b"\0\r ").decode(errors="replace"))
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(parsed, dict) and is_own_header(cast("dict[str, Any]", parsed))

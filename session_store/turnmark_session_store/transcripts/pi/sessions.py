@@ -7,7 +7,7 @@ from typing import Any
 
 from turnmark_session_store.model import TurnIn
 from turnmark_session_store.requests import ForkPoint
-from turnmark_session_store.transcripts.ordering import in_order
+from turnmark_session_store.transcripts.ordering import in_order, upward
 from turnmark_session_store.transcripts.pi.set import (
     Key,
     Session,
@@ -21,18 +21,15 @@ AGENT = "pi"
 
 
 class SessionWriter:
-    """Makes each session of a set a `ReadSession` of `agent`.
+    """Makes each session of a set a `ReadSession`.
 
     Turns that are `held` are left out, as if they had not been said yet; what follows a held turn
     is held as well.
     """
 
-    def __init__(
-        self, transcripts: TranscriptSet, *, held: frozenset[Key] = frozenset(), agent: str = AGENT
-    ) -> None:
+    def __init__(self, transcripts: TranscriptSet, *, held: frozenset[Key] = frozenset()) -> None:
         self._set = transcripts
         self._held = held
-        self._agent = agent
         self._listed: dict[str, list[Key]] = {name: [] for name in transcripts.sessions}
         for key in transcripts.in_order():
             if key not in held:
@@ -55,7 +52,7 @@ class SessionWriter:
         point = self._forked_from(session, head, tips)
         return ReadSession(
             session=session.name,
-            agent=self._agent,
+            agent=AGENT,
             title=next((file.title for file in session.files if file.title), None),
             project=next((file.project for file in session.files if file.project), None),
             namespace=session.namespace,
@@ -99,22 +96,18 @@ class SessionWriter:
 
     def _head(self, session: Session, tips: list[Key]) -> Key | None:
         """Returns where the longest file stands, else its last turn."""
-        at = session.ends[0]
-        while at is not None and at in self._held:
-            at = self._set.predecessors[at]
-        return at if at is not None else tips[-1] if tips else None
+        line = upward(session.ends[:1], self._set.predecessors.__getitem__)
+        last = tips[-1] if tips else None
+        return next((at for at in line if at not in self._held), last)
 
     def _forked_from(self, session: Session, head: Key | None, tips: list[Key]) -> ForkPoint | None:
         """Returns the last turn above the head, or above another tip, that another session said."""
-        for tip in (*([head] if head is not None else []), *reversed(tips)):
-            at: Key | None = tip
-            while at is not None:
-                shared = self._set.turns[at]
-                if shared.owner != session.name:
-                    return ForkPoint(session=shared.owner, turn=id_of(at))
-                if _is_copy(shared) and session.parent not in (None, *self._set.sessions):
-                    return ForkPoint(session=session.parent or "", turn=id_of(at))
-                at = self._set.predecessors[at]
+        for at in upward((head, *reversed(tips)), self._set.predecessors.__getitem__):
+            shared = self._set.turns[at]
+            if shared.owner != session.name:
+                return ForkPoint(session=shared.owner, turn=id_of(at))
+            if _is_copy(shared) and session.parent not in (None, *self._set.sessions):
+                return ForkPoint(session=session.parent or "", turn=id_of(at))
         return None
 
 

@@ -8,7 +8,6 @@ first. A header may also name a session that it merely follows; then nothing is 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from glob import escape
@@ -24,6 +23,7 @@ from turnmark_session_store.transcripts.pi.entries import TreeTurn
 from turnmark_session_store.transcripts.pi.files import (
     Transcript,
     is_header,
+    name_in,
     parent_of,
     session_id_of,
 )
@@ -31,7 +31,6 @@ from turnmark_session_store.transcripts.pi.files import (
 # A header is a few hundred bytes; what it holds of an extension's own may be more.
 _HEADER_BYTES = 256 * 1024
 _ENDING = ".jsonl"
-_SEPARATORS = re.compile(r"[/\\]")
 _IN_KEY = "\0"
 
 Key = str
@@ -200,7 +199,7 @@ def _places_of(origin: _Origin) -> Iterator[Path]:
         # Only its id is known, which its name ends in.
         yield from sorted(origin.near.parent.glob(f"*_{escape(origin.name)}{_ENDING}"))
         return
-    name = _SEPARATORS.split(origin.path)[-1]
+    name = name_in(origin.path)
     if name.endswith(_ENDING):
         yield Path(origin.path)
         yield origin.near.with_name(name)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from turnmark_session_store.model import Kind, Role, Speaker
-from turnmark_session_store.transcripts.fields import list_at, mapping_at, string_at
+from turnmark_session_store.transcripts.fields import mapping_at, mappings_in, string_at
 
 # Blocks that the program puts in front of what was typed: files named on its command line, and the
 # text of a skill that was called by name. Each is whole, with its closing tag on a line of its own
@@ -80,13 +80,13 @@ def text_in(message: Mapping[str, Any]) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content
-    texts = (block.get("text") for block in _blocks(message) if block.get("type") == "text")
+    texts = (block.get("text") for block in mappings_in(content) if block.get("type") == "text")
     return "\n\n".join(text for text in texts if isinstance(text, str) and text.strip())
 
 
 def has_picture(message: Mapping[str, Any]) -> bool:
     """Returns whether a message shows a picture."""
-    return any(block.get("type") == "image" for block in _blocks(message))
+    return any(block.get("type") == "image" for block in mappings_in(message.get("content")))
 
 
 def without_wrappers(text: str) -> str:
@@ -95,8 +95,3 @@ def without_wrappers(text: str) -> str:
     while (found := _WRAPPER.match(text, start)) is not None:
         start = found.end()
     return text[start:].lstrip() if start else text
-
-
-def _blocks(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    blocks = list_at(message, "content")
-    return [cast("Mapping[str, Any]", block) for block in blocks if isinstance(block, dict)]

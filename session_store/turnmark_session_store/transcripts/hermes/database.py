@@ -30,7 +30,7 @@ DATABASE: Final = "state.db"
 _PROFILES = "profiles"
 
 
-class HermesLiveReader:
+class HermesDatabaseReader:
     """Hermes' `DatabaseReader`; its directory is the one that HERMES_HOME names."""
 
     agent = AGENT

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from turnmark_session_store.model import Kind, Role
 from turnmark_session_store.transcripts.claude_code.words import (
-    blocks_of,
     command_prose,
     has_block,
     is_harness_text,
@@ -17,7 +16,13 @@ from turnmark_session_store.transcripts.claude_code.words import (
     is_other_author,
     words_of,
 )
-from turnmark_session_store.transcripts.fields import normal_time
+from turnmark_session_store.transcripts.fields import (
+    list_at,
+    mapping_at,
+    mappings_in,
+    normal_time,
+    string_at,
+)
 
 _CHAIN_TYPES = ("user", "assistant", "system", "attachment", "progress")
 _SYNTHETIC = "<synthetic>"
@@ -82,33 +87,33 @@ def read_row(
 
     `session` and `time` stand in where the record has none of its own.
     """
-    uuid, kind = _string(record, "uuid"), record.get("type")
+    uuid, kind = string_at(record, "uuid"), record.get("type")
     if uuid is None or (kind not in _CHAIN_TYPES and "parentUuid" not in record):
         return None
-    message = _mapping(record, "message")
+    message = mapping_at(record, "message")
     content = message.get("content")
-    copied = _mapping(record, "forkedFrom")
-    copy_of = _string(copied, "messageUuid")
+    copied = mapping_at(record, "forkedFrom")
+    copy_of = string_at(copied, "messageUuid")
     is_prompt_row = kind == "user" and not has_block(content, "tool_result")
     spawned_agent, spawned_by = _spawned(record)
     return Row(
         uuid=uuid,
-        parent=_string(record, "parentUuid"),
+        parent=string_at(record, "parentUuid"),
         file=file,
         line=line,
-        session=_string(record, "sessionId") or session,
+        session=string_at(record, "sessionId") or session,
         sidechain=record.get("isSidechain") is True,
-        agent_id=_string(record, "agentId"),
+        agent_id=string_at(record, "agentId"),
         time=normal_time(record.get("timestamp")) or time,
         words=_words(record, content),
         opens=is_prompt_row and not record.get("isMeta") and not record.get("isCompactSummary"),
         harness=kind != "assistant" and not (is_prompt_row and not record.get("isMeta")),
         copy_of=copy_of if copy_of != uuid else None,
-        copy_of_session=_string(copied, "sessionId"),
+        copy_of_session=string_at(copied, "sessionId"),
         response=_response(record, message) if kind == "assistant" else None,
         closes=_closes(record, message),
-        model=_string(message, "model"),
-        cwd=_string(record, "cwd"),
+        model=string_at(message, "model"),
+        cwd=string_at(record, "cwd"),
         tool_uses=_tool_uses(content) if kind == "assistant" else (),
         tool_results=_tool_results(content) if kind == "user" else (),
         spawned_agent=spawned_agent,
@@ -154,7 +159,7 @@ def _assistant_words(record: Mapping[str, Any], content: Any) -> Words | None:
     text = words_of(content)
     if is_no_words(text):
         return None
-    message = _mapping(record, "message")
+    message = mapping_at(record, "message")
     if record.get("isApiErrorMessage") or message.get("model") == _SYNTHETIC:
         return Words(role="assistant", kind="error", text=text)
     if record.get("isAbortedMidStream"):
@@ -165,7 +170,7 @@ def _assistant_words(record: Mapping[str, Any], content: Any) -> Words | None:
 
 def _queued_words(record: Mapping[str, Any]) -> Words | None:
     """Returns the prompt that was typed while a tool ran, and stands in an attachment."""
-    attachment = _mapping(record, "attachment")
+    attachment = mapping_at(record, "attachment")
     if attachment.get("type") != "queued_command":
         return None
     prompt = attachment.get("prompt")
@@ -182,28 +187,28 @@ def _queued_words(record: Mapping[str, Any]) -> Words | None:
 
 
 def _response(record: Mapping[str, Any], message: Mapping[str, Any]) -> str | None:
-    message_id = _string(message, "id")
+    message_id = string_at(message, "id")
     return f"{message_id} {record.get('requestId') or ''}" if message_id else None
 
 
 def _closes(record: Mapping[str, Any], message: Mapping[str, Any]) -> bool:
     if record.get("type") == "assistant":
-        return _string(message, "stop_reason") is not None
+        return string_at(message, "stop_reason") is not None
     return record.get("type") == "system" and record.get("subtype") in _CLOSING_SUBTYPES
 
 
 def _tool_uses(content: Any) -> tuple[ToolUse, ...]:
     return tuple(
-        ToolUse(id=_string(block, "id") or "", prompt=_string(_mapping(block, "input"), "prompt"))
-        for block in blocks_of(content)
-        if block.get("type") == "tool_use"
+        ToolUse(id=string_at(use, "id") or "", prompt=string_at(mapping_at(use, "input"), "prompt"))
+        for use in mappings_in(content)
+        if use.get("type") == "tool_use"
     )
 
 
 def _tool_results(content: Any) -> tuple[str, ...]:
     ids = (
-        _string(block, "tool_use_id")
-        for block in blocks_of(content)
+        string_at(block, "tool_use_id")
+        for block in mappings_in(content)
         if block.get("type") == "tool_result"
     )
     return tuple(tool_id for tool_id in ids if tool_id)
@@ -211,23 +216,11 @@ def _tool_results(content: Any) -> tuple[str, ...]:
 
 def _spawned(record: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """Returns the sub-agent that a record speaks of, and the call that spawned it."""
-    progress = _mapping(record, "data")
+    progress = mapping_at(record, "data")
     if progress.get("type") == "agent_progress":
-        return _string(progress, "agentId"), _string(record, "parentToolUseID")
-    return _string(_mapping(record, "toolUseResult"), "agentId"), None
-
-
-def _mapping(record: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = record.get(key)
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _string(record: Mapping[str, Any], key: str) -> str | None:
-    value = record.get(key)
-    return value if isinstance(value, str) and value else None
+        return string_at(progress, "agentId"), string_at(record, "parentToolUseID")
+    return string_at(mapping_at(record, "toolUseResult"), "agentId"), None
 
 
 def _strings(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    value = record.get(key)
-    items = cast("Sequence[Any]", value) if isinstance(value, list) else ()
-    return tuple(item for item in items if isinstance(item, str))
+    return tuple(item for item in list_at(record, key) if isinstance(item, str))
