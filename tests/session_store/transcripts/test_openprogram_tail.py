@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from collections.abc import Iterable
@@ -19,6 +20,8 @@ from turnmark_session_store.transcripts.openprogram.reader import OpenProgramRea
 from turnmark_session_store.transcripts.openprogram.tail import OpenProgramTail
 
 pytestmark = pytest.mark.anyio
+
+_LONG_AGO = 1_000_000_000
 
 
 @pytest.fixture
@@ -172,6 +175,51 @@ async def test_a_node_waits_for_the_one_before_it(place: Path, state: OpenProgra
         await followed.settle()
         assert await followed.turns() == {"u1": None, "u2": "u1", "u3": "u2", "u4": "u3"}
         assert followed.tail.status().held == 0
+
+
+async def test_of_a_session_that_is_written_only_changed_files_are_read(
+    place: Path, state: OpenProgramState
+) -> None:
+    """One that kept its stamp says what it said; only another process reads it again."""
+    chat = state.session("sess-a")
+    async with Followed(place, state) as followed:
+        chat.user("u1", "one")
+        await followed.settle()
+        disguise(chat, "u1", "two")
+        chat.llm("a2", "and on")
+        await followed.settle()
+        assert await followed.turns() == {"u1": None, "a2": "u1"}
+        followed.renew()
+        chat.user("u3", "further")
+        await followed.settle()
+        assert await followed.turns() == {"u1~2": None, "a2": "u1", "u3": "a2"}
+
+
+async def test_of_a_session_that_is_quiet_nothing_is_kept(
+    place: Path, state: OpenProgramState
+) -> None:
+    """A first look at all that was ever said holds one session at a time."""
+    chat = state.session("sess-a")
+    chat.user("u1", "one")
+    for path in state.files():
+        os.utime(path, (_LONG_AGO, _LONG_AGO))
+    async with Followed(place, state) as followed:
+        await followed.settle()
+        disguise(chat, "u1", "two")
+        chat.llm("a2", "and on")
+        await followed.settle()
+        assert await followed.turns() == {"u1~2": None, "a2": "u1~2"}
+
+
+def disguise(chat: Session, key: str, words: str) -> None:
+    """Puts other words of the same length into a node's file, which bears its old stamp."""
+    file = chat.file_of(key)
+    before = file.stat()
+    content = file.read_text("utf-8").replace(chat.nodes[key]["output"], words)
+    with file.open("r+", encoding="utf-8") as kept:
+        kept.write(content)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (file.stat().st_size, file.stat().st_ino) == (before.st_size, before.st_ino)
 
 
 async def test_what_vanishes_takes_nothing_back(place: Path, state: OpenProgramState) -> None:

@@ -86,7 +86,7 @@ class OpenProgramReader(SkippingReader):
             if not any(home.is_relative_to(one) for one in self._skip_directories):
                 nodes = found.setdefault(home.name, {}).setdefault(home, [])
                 nodes += [path] if path.parent.name == HISTORY else []
-        return [_read_home(name, homes) for name, homes in found.items()]
+        return [_read_homes(name, homes) for name, homes in found.items()]
 
 
 class SessionFiles:
@@ -176,21 +176,28 @@ def _session(one: SessionFiles, callers: Mapping[str, CallerRef]) -> ReadSession
     )
 
 
-def _read_home(name: str, homes: Mapping[Path, Sequence[Path]]) -> SessionFiles:
+def _read_homes(name: str, homes: Mapping[Path, Sequence[Path]]) -> SessionFiles:
     """Reads a session; the same name may stand at two places, as when its project moved."""
-    read: list[tuple[Path, Node]] = []
+    read = [(path, read_node(path)) for paths in homes.values() for path in paths]
+    return files_with(name, list(homes), read)
+
+
+def files_with(
+    name: str, homes: Sequence[Path], read: Sequence[tuple[Path, Node | str]]
+) -> SessionFiles:
+    """Returns what the files of a session hold, of whose nodes each was read, or why not."""
     warnings: list[ReadWarning] = []
+    whole: list[tuple[Path, Node]] = []
+    for path, node in read:
+        if isinstance(node, str):
+            warnings.append(_warning(path, f"the node's file {node}; it was left out"))
+        else:
+            whole.append((path, node))
     meta: Mapping[str, Any] = {}
-    for home, paths in homes.items():
-        for path in paths:
-            node = read_node(path)
-            if isinstance(node, str):
-                warnings.append(_warning(path, f"the node's file {node}; it was left out"))
-            else:
-                read.append((path, node))
+    for home in homes:
         meta = read_meta(home) or meta
     nodes: dict[str, Node] = {}
-    for path, node in sorted(read, key=lambda item: item[1].place):
+    for path, node in sorted(whole, key=lambda item: item[1].place):
         if node.id in nodes:
             reason = "the node is in another file too; the earlier one was read"
             warnings.append(_warning(path, reason))

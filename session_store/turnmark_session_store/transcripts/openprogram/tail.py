@@ -1,16 +1,15 @@
 """Follows OpenProgram's sessions while they are written.
 
-A node's file is replaced whole, so nothing in it is half written, and the nodes of a session are
-read anew when one of its files changed: the fingerprint of a session is that of names, sizes and
-times of its files. A node that is marked, or whose answer is finished now, changes it as well; what
-the store holds already is not placed again. A node whose predecessor is nowhere waits a minute for
-it. A file that vanishes takes nothing back.
+A node's file is replaced whole, so nothing in it is half written: the fingerprint of a session is
+that of names, sizes and times of its files. A node that is marked, or whose answer is finished now,
+changes it as well. Of a session that is being written only the files that changed are read, and the
+rest is kept in memory; what the store holds already is not placed again. A node whose predecessor
+is nowhere waits a minute for it. A file that vanishes takes nothing back.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -26,20 +25,17 @@ from turnmark_session_store.transcripts.openprogram.homes import (
     META,
     SESSIONS,
     entries_of,
-    files_of_home,
     homes_of,
     project_of,
 )
-from turnmark_session_store.transcripts.openprogram.reader import (
-    AGENT,
-    OpenProgramReader,
-    SessionFiles,
-    sessions_of,
-)
+from turnmark_session_store.transcripts.openprogram.kept_nodes import KeptNodes, stamp_of
+from turnmark_session_store.transcripts.openprogram.reader import AGENT, SessionFiles, sessions_of
 from turnmark_session_store.transcripts.tail_loop import TailOptions
 
 # How long a node waits for the one before it.
 _ORPHAN_SECONDS: Final = 60.0
+# Nodes of a session that was not written for so long are not kept: a first look reads thousands.
+_KEEP_SECONDS: Final = 60.0
 
 
 class _Homes:
@@ -73,6 +69,8 @@ class OpenProgramTail(ConversationTail[_Homes]):
     ) -> None:
         super().__init__(store, _Homes(), root, **options)
         self._orphan_seconds = orphan_seconds
+        self._nodes = KeptNodes()
+        self._origins: dict[Path, list[Path]] = {}
 
     def directories(self) -> list[Path]:
         """Returns the directories in which a new, changed or missing name tells something.
@@ -96,11 +94,11 @@ class OpenProgramTail(ConversationTail[_Homes]):
         size, newest = 0, 0.0
         told: list[str] = []
         for entry in entries_of(path):
-            status = _status(entry)
-            if status is not None:
-                size += status.st_size
-                newest = max(newest, status.st_mtime)
-                told.append(f"{entry.name} {status.st_size} {status.st_mtime_ns} {status.st_ino}")
+            stamp = stamp_of(entry)
+            if stamp is not None:
+                size += stamp.size
+                newest = max(newest, stamp.mtime_ns / 1e9)
+                told.append(f"{entry.name} {stamp.size} {stamp.mtime_ns} {stamp.inode}")
         fingerprint = hashlib.blake2b("\n".join(sorted(told)).encode("utf-8", "surrogateescape"))
         one = Conversation(
             name=path.name,
@@ -113,36 +111,36 @@ class OpenProgramTail(ConversationTail[_Homes]):
     def _read(self, path: Path, one: Conversation, without: Collection[str]) -> Standing:
         if one.name in without:
             return Standing(sessions=())
-        files = self._with_origins(path)
+        now = time.time()
+        is_written = now < one.touched_at + _KEEP_SECONDS
+        files = self._with_origins(path, self._nodes if is_written else KeptNodes())
         due = one.touched_at + self._orphan_seconds
         held: frozenset[str] = frozenset()
-        if time.time() < due:
+        if now < due:
             files, held = _without_orphans(files)
         return Standing(sessions=tuple(sessions_of(files)), held=held, due=due if held else None)
 
-    def _with_origins(self, path: Path) -> list[SessionFiles]:
+    def _with_origins(self, path: Path, nodes: KeptNodes) -> list[SessionFiles]:
         """Returns a session after those that its agents were spawned from, if they are remembered.
 
         A turn's caller must be in the store before the turn is.
         """
-        reader = OpenProgramReader()
-        [own] = reader.files_of(files_of_home(path)) or [SessionFiles(path.name, {}, {})]
-        origins = {node.said("spawned_from_session") for node in own.graph.nodes.values()}
-        found: list[SessionFiles] = []
-        for home in homes_of(self.root).found if origins - {None, own.name} else ():
-            if home.name in origins - {own.name} and self._is_remembered(home):
-                found += reader.files_of(files_of_home(home))
-        return [*found, own]
+        own = nodes.files_of(path)
+        named = {node.said("spawned_from_session") for node in own.graph.nodes.values()}
+        named -= {None, own.name}
+        homes = homes_of(self.root).found if named else ()
+        origins = [home for home in homes if home.name in named and self._is_remembered(home)]
+        self._origins[path] = origins
+        return [*map(nodes.files_of, origins), own]
+
+    def _forget_quiet(self) -> None:
+        super()._forget_quiet()
+        written = {key.path for key in self._talks}
+        self._origins = {home: self._origins[home] for home in self._origins.keys() & written}
+        self._nodes.forget_all_but(written.union(*self._origins.values()))
 
     def _is_remembered(self, home: Path) -> bool:
         return self._memory_for(project_of(home), home.name) != "off"
-
-
-def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
-    try:
-        return entry.stat(follow_symlinks=False)
-    except FileNotFoundError:  # replaced or taken away since its name was read
-        return None
 
 
 def _without_orphans(files: Iterable[SessionFiles]) -> tuple[list[SessionFiles], frozenset[str]]:
