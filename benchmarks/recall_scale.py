@@ -158,7 +158,7 @@ async def measure(documents: int, count: int, directory: Path, real: Embedder | 
     async with filled(directory, speech.turns(turns)) as store:
         relations, counter = StoreRelations(store), load_counter()
         recall = Recall(index, relations, counter.count, dense=dense)
-        context = Context(recall, lambda: core, counter.count)
+        context = Context(recall, lambda _project: core, counter.count)
         words = await timed(iter(asked), count, lambda q: recall.recall(_request(q, "lexical")))
         fused = f"{'-':>32}"
         if dense is not None:

@@ -58,10 +58,11 @@ class Context:
     def __init__(
         self,
         recall: Recall,
-        read_core: Callable[[], str],
+        read_core: Callable[[str | None], str],
         count_tokens: Callable[[str], int],
         note_uses: Callable[[Iterable[str]], None] = lambda _blocks: None,
     ) -> None:
+        """`read_core` is told the project that a reader is kept to, None for all."""
         self._recall = recall
         self._read_core = read_core
         self._count_tokens = count_tokens
@@ -82,7 +83,9 @@ class Context:
             hits = await self._recall.hits(asked)
         budget = request.budget_tokens or DEFAULT_BUDGET_TOKENS
         answer = await anyio.to_thread.run_sync(
-            lambda: self._packed(self._read_core() if request.core else "", hits, budget)
+            lambda: self._packed(
+                self._read_core(request.project) if request.core else "", hits, budget
+            )
         )
         self._note_uses(_used(answer.text, hits))
         return answer

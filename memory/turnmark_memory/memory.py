@@ -42,6 +42,7 @@ from turnmark_memory.night_work import NightWork
 from turnmark_memory.organizing import Organized, Organizing
 from turnmark_memory.owing import OwedPage, owed_page
 from turnmark_memory.planning import Look
+from turnmark_memory.project_core import core_within
 from turnmark_memory.quiet import QuietEdits
 from turnmark_memory.recall import Recall, RecallAnswer
 from turnmark_memory.relations import StoreRelations
@@ -558,9 +559,11 @@ class Memory:
             **self._organizing.statistics(),
         }
 
-    def _read_core(self) -> str:
+    def _read_core(self, project: str | None) -> str:
+        """Returns the core page, for readers of `project` what is theirs of it."""
         content = self._shelf.workspace.tree.read(CORE_PAGE)
-        return "" if content is None else content.decode("utf-8", "replace")
+        core = "" if content is None else content.decode("utf-8", "replace")
+        return core if project is None else core_within(core, project, self._shelf.index)
 
 
 def _open_shelf(root: Path, count: Callable[[str], int]) -> Shelf:

@@ -135,7 +135,7 @@ async def test_the_context_answers_the_query_and_only_that(tmp_path: Path) -> No
     index = Index.open(tmp_path / "index.db")
     index.add_turns([turn("s-1", "I moved to Porto.")])
     index.set_topic("people/dana", "", 1, [block("b-7", "Dana moved to Porto.", "s-1")])
-    context = Context(Recall(index, Told(), count), lambda: CORE, count)
+    context = Context(Recall(index, Told(), count), lambda _project: CORE, count)
     with anyio.fail_after(GIVE_UP_SECONDS):
         asked = await context.context(ContextRequest(query="who moved to Porto?", session="s1"))
         alone = await context.context(ContextRequest())
@@ -157,7 +157,7 @@ async def test_a_core_is_counted_once_while_it_stays_the_same(tmp_path: Path) ->
 
     index = Index.open(tmp_path / "index.db")
     core = [CORE]
-    context = Context(Recall(index, Told(), count), lambda: core[0], counting)
+    context = Context(Recall(index, Told(), count), lambda _project: core[0], counting)
     with anyio.fail_after(GIVE_UP_SECONDS):
         first = await context.context(ContextRequest())
         assert await context.context(ContextRequest(core=False)) == pack("", [], 9_999, count)
