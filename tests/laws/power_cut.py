@@ -1,9 +1,8 @@
 """A disk that can be cut off: what of a directory a power cut would leave, at any moment.
 
 Kill -9 loses nothing that was written, so it can't tell a flush from none. Here bytes last only
-once their file was flushed, and names once a directory was: renames reach the disk in their order,
-as journalled file systems do it, but never by themselves. Databases are SQLite's affair and are
-taken as they are.
+once their file was flushed, and names once their directory was; a rename reaches both of its
+directories at once. Databases are SQLite's affair and are taken as they are.
 """
 
 from __future__ import annotations
@@ -29,7 +28,8 @@ class Disk:
         self._bytes: dict[_Inode, bytes] = {}
         self._pins: dict[_Inode, int] = {}
         self.flushes = 0
-        self._read_names()
+        for folder in [root, *(path for path in root.rglob("*") if path.is_dir())]:
+            self._flush_folder(folder)
         for path in root.rglob("*"):
             if path.is_file():
                 self._flush_file(path)
@@ -38,7 +38,7 @@ class Disk:
         """Takes a flush of a file or a directory into account."""
         self.flushes += 1
         if stat.S_ISDIR(os.fstat(fd).st_mode):
-            self._read_names()
+            self._flush_names(Path(f"/proc/self/fd/{fd}").resolve())
         else:
             self._flush_file(Path(f"/proc/self/fd/{fd}"))
 
@@ -63,8 +63,8 @@ class Disk:
         self._pins.clear()
 
     def _leave(self, folder: _Inode, there: Path, place: Path, without: tuple[str, ...]) -> None:
-        for name, inode in self._names[folder].items():
-            if inode in self._names:
+        for name, inode in self._names.get(folder, {}).items():
+            if (there / name).is_dir():
                 (place / name).mkdir()
                 self._leave(inode, there / name, place / name, without)
             elif not _is_database(name):
@@ -77,18 +77,25 @@ class Disk:
     def _flush_file(self, path: Path) -> None:
         self._bytes[self._pinned(path)] = path.read_bytes()
 
-    def _read_names(self) -> None:
-        self._names = {}
-        folders = [self._root]
-        while folders:
-            folder = folders.pop()
-            entries: _Entries = {}
-            for entry in os.scandir(folder):
-                with suppress(FileNotFoundError):  # gone again: another thread is at work
-                    entries[entry.name] = self._pinned(Path(entry.path))
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(Path(entry.path))
-            self._names[_inode(folder)] = entries
+    def _flush_names(self, folder: Path) -> None:
+        """Flushes a directory, and the other end of each rename from it or into it."""
+        before = set(self._names.get(_inode(folder), {}).values())
+        moved = before ^ set(self._flush_folder(folder).values())
+        for other in [one for one in self._root.rglob("*") if one.is_dir()] if moved else ():
+            there = set(self._names.get(_inode(other), {}).values())
+            if other != folder and moved & there ^ moved & set(self._entries(other).values()):
+                self._flush_folder(other)
+
+    def _flush_folder(self, folder: Path) -> _Entries:
+        self._names[_inode(folder)] = entries = self._entries(folder)
+        return entries
+
+    def _entries(self, folder: Path) -> _Entries:
+        found: _Entries = {}
+        for entry in os.scandir(folder):
+            with suppress(FileNotFoundError):  # gone again: another thread is at work
+                found[entry.name] = self._pinned(Path(entry.path))
+        return found
 
     def _pinned(self, path: Path) -> _Inode:
         """Returns the inode of a file, kept so that no later file gets its number."""
