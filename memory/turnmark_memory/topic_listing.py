@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from turnmark_events.errors import Refused
 from turnmark_memory.index import Index
 from turnmark_memory.requests import TopicsRequest
+
+_AFTER = "after:"
 
 
 class TopicSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,8 +29,15 @@ class TopicList(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def list_topics(index: Index, asked: TopicsRequest) -> TopicList:
-    """Returns topics in the order of their names, after the one that `cursor` names."""
-    rows = index.topics(after=asked.cursor or "", limit=asked.limit + 1)
+    """Returns topics in the order of their names, after the one that `cursor` names.
+
+    Raises:
+        Refused: if `cursor` is not one that was given.
+    """
+    cursor = _AFTER if asked.cursor is None else asked.cursor
+    if not cursor.startswith(_AFTER):
+        raise Refused("cursor is not one that this daemon gave; begin again without it")
+    rows = index.topics(after=cursor.removeprefix(_AFTER), limit=asked.limit + 1)
     page = rows[: asked.limit]
     return TopicList(
         topics=[
@@ -40,5 +50,5 @@ def list_topics(index: Index, asked: TopicsRequest) -> TopicList:
             )
             for row in page
         ],
-        next=page[-1].topic if len(rows) > asked.limit else None,
+        next=f"{_AFTER}{page[-1].topic}" if len(rows) > asked.limit else None,
     )

@@ -280,6 +280,27 @@ def test_topics_are_listed_and_shown(wire: Wire, session: str) -> None:
     shown = wire.call("memory.show", ref=names[-1])
     has_shape(shown, {"kind": "topic", "text": str})
     assert shown["topic"] == names[-1]
+    assert wire.call("memory.show", ref=shown["path"]) == shown
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        *("session.list", "session.branch", "session.export"),
+        *("memory.owed", "memory.topics", "memory.history"),
+    ],
+)
+def test_a_cursor_that_was_not_given_is_refused(wire: Wire, session: str, method: str) -> None:
+    """No list takes one for another, or answers with an empty page."""
+    wire.append(session, "I am a nurse in Faro.")
+    of = (
+        {}
+        if method in {"session.list", "memory.topics", "memory.history"}
+        else {"session": session}
+    )
+    answer = wire.ask(method, cursor="people/nobody", **of)
+    assert answer["error"]["code"] == -32005
+    assert "cursor" in answer["error"]["message"]
 
 
 def test_show_reads_refs_in_their_order(wire: Wire, session: str) -> None:

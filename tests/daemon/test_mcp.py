@@ -74,6 +74,8 @@ async def test_recalls_and_shows_in_two_languages() -> None:
             assert found.startswith("<turnmark-memory>")
             assert "家" in found
             found = text_of(await client.call_tool("recall", {"query": "who leads billing?"}))
+            asked = {"query": "who leads billing?", "kinds": ["turn"]}
+            assert "(b-" not in text_of(await client.call_tool("recall", asked))
             ref = found.split("(b-")[1].split(",")[0].rstrip(")\n")
             shown = text_of(await client.call_tool("show", {"ref": f"b-{ref}"}))
             assert "Dana" in shown

@@ -6,7 +6,7 @@ Words here are read by models: short, concrete, each parameter with its meaning.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -29,6 +29,10 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     since: Annotated[str | None, Meta(description="not older than this date or time")] = None
     until: Annotated[str | None, Meta(description="not newer than this date or time")] = None
     project: Annotated[str | None, Meta(description="only sessions of this project")] = None
+    kinds: Annotated[
+        tuple[Literal["block", "turn"], ...],
+        Meta(description="only what was learnt (block), or only what was said (turn)"),
+    ] = ("block", "turn")
     history: Annotated[bool, Meta(description="also what was superseded since")] = False
 
 
