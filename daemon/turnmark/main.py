@@ -12,10 +12,11 @@ import contextlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import NoReturn, TextIO
+from typing import TextIO
 
 from turnmark.commands import registry
 from turnmark.commands.invocation import Invocation, WrongUse
+from turnmark.commands.parser import VALUED_OPTIONS, common, parse, parser_of
 from turnmark_events.errors import TurnmarkError
 
 DONE, FAILED, WRONG_USE, NO_DAEMON, HELD = range(5)
@@ -30,14 +31,6 @@ _EXIT_CODES = {
     "ConfigRefused": WRONG_USE,
     "SocketPathTooLong": WRONG_USE,
 }
-_VALUED_OPTIONS = frozenset({"--state", "--workspace", "--socket", "--config"})
-
-
-class _Parser(argparse.ArgumentParser):
-    """Raises what argparse would print and exit with."""
-
-    def error(self, message: str) -> NoReturn:
-        raise WrongUse(message)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -72,17 +65,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     before, name, after = _split(words)
-    options = _parse(_common("turnmark"), before, argparse.Namespace())
+    actions = [("-h", "--help", _Help, "print this"), ("-V", "--version", _Version, "print it")]
+    options = parse(common("turnmark", actions), before, argparse.Namespace())
     if name is None:
-        sys.stderr.write(_help())
+        from turnmark.commands import manual  # noqa: PLC0415 - texts that only help needs
+
+        sys.stderr.write(manual.overview())
         return WRONG_USE
     if name not in registry.names():
-        raise WrongUse(f"there is no command {name}{_nearest(name, registry.names())}")
-    command = registry.load(name)
-    parser = _common(f"turnmark {name}", about=registry.help_of(name))
-    command.configure(parser)
+        raise WrongUse(f"there is no command {name}{registry.meant_by(name)}")
+    parser, command = parser_of(name)
     invocation = Invocation(
-        _parse(parser, after, options),
+        parse(parser, after, options),
         environ=os.environ,
         stdin=sys.stdin,
         stdout=sys.stdout,
@@ -108,31 +102,17 @@ def _split(words: list[str]) -> tuple[list[str], str | None, list[str]]:
         word = words[place]
         if not word.startswith("-"):
             return words[:place], word, words[place + 1 :]
-        place += 2 if word in _VALUED_OPTIONS else 1
+        place += 2 if word in VALUED_OPTIONS else 1
     return words, None, []
-
-
-def _common(program: str, *, about: str | None = None) -> _Parser:
-    """Returns a parser with the options that stand before or after any command."""
-    parser = _Parser(
-        prog=program, description=about, allow_abbrev=False, add_help=about is not None
-    )
-    parser.add_argument("--json", action="store_true", help="answer with JSON, for machines")
-    parser.add_argument("--state", metavar="DIR", help="where the daemon keeps its state")
-    parser.add_argument("--workspace", metavar="DIR", help="where the Markdown memory is")
-    parser.add_argument("--socket", metavar="PATH", help="where the daemon listens")
-    parser.add_argument("--config", metavar="FILE", help="the configuration")
-    if about is None:
-        parser.add_argument("-h", "--help", action=_Help, nargs=0)
-        parser.add_argument("--version", action=_Version, nargs=0)
-    return parser
 
 
 class _Help(argparse.Action):
     """Prints the list of commands."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_unused: object) -> None:
-        sys.stdout.write(_help())
+        from turnmark.commands import manual  # noqa: PLC0415 - texts that only help needs
+
+        sys.stdout.write(manual.overview())
         parser.exit()
 
 
@@ -144,56 +124,6 @@ class _Version(argparse.Action):
 
         sys.stdout.write(f"turnmark {version('turnmark')}\n")
         parser.exit()
-
-
-def _help() -> str:
-    widest = max(len(name) for name in registry.names())
-    commands = [f"  {name:<{widest}}  {registry.help_of(name)}" for name in registry.names()]
-    lines = (
-        "usage: turnmark COMMAND [options]",
-        "",
-        "A memory daemon for AI agents: every turn of every branch reaches one memory, once.",
-        "",
-        "commands (turnmark COMMAND --help says more):",
-        *commands,
-        "",
-        "options, before or after the command:",
-        "  --json             answer with JSON, for machines",
-        "  --state DIR        where the daemon keeps its state",
-        "  --workspace DIR    where the Markdown memory is",
-        "  --socket PATH      where the daemon listens",
-        "  --config FILE      the configuration",
-        "  --version, --help  print and exit",
-        "",
-        "exit codes: 0 done, 1 failed, 2 wrong use, 3 no daemon answers, 4 another daemon is there",
-    )
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _parse(
-    parser: argparse.ArgumentParser, words: list[str], options: argparse.Namespace
-) -> argparse.Namespace:
-    """Returns `options` with those of `words` added.
-
-    Raises:
-        WrongUse: if a word is left over; the nearest option is named.
-    """
-    found, left_over = parser.parse_known_args(words, options)
-    if not left_over:
-        return found
-    word = left_over[0]
-    if not word.startswith("-"):
-        raise WrongUse(f"{parser.prog} has no place for {word!r}; quote words that belong together")
-    known = [part.strip("[],") for part in parser.format_usage().split() if "-" in part]
-    name = word.partition("=")[0]
-    raise WrongUse(f"{parser.prog} has no option {name}{_nearest(name, known)}")
-
-
-def _nearest(word: str, known: Sequence[str]) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415 - only after a slip of the pen
-
-    matches = get_close_matches(word, known, n=1)
-    return f", did you mean {matches[0]}?" if matches else ""
 
 
 def _exit_code(error: TurnmarkError) -> int:

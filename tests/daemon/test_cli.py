@@ -212,7 +212,7 @@ def test_lists_its_commands(alone: Shell) -> None:
     """Help goes to standard output, the bare command's to standard error with exit 2."""
     ran = alone("--help")
     assert ran.code == 0
-    assert "  recall    search memory\n" in ran.out
+    assert "  recall      search memory\n" in ran.out
     bare = alone()
     assert (bare.code, bare.out, bare.err) == (2, "", ran.out)
 
@@ -225,14 +225,21 @@ def test_lists_its_commands(alone: Shell) -> None:
         (["flush", "--dry"], "turnmark flush has no option --dry, did you mean --dry-run?"),
         (["flush", "--jsn"], "turnmark flush has no option --jsn, did you mean --json?"),
         (["--jsno", "flush"], "turnmark has no option --jsno, did you mean --json?"),
-        (["recall"], "the following arguments are required: QUERY"),
+        (["recall"], "QUERY is missing"),
+        (["serach", "x"], "there is no command serach, did you mean"),
+        (["search", "x"], "there is no command search, did you mean recall?"),
+        (["help", "recal"], "there is no command recal, did you mean recall?"),
+        (["log", "-n", "-1"], "-n: '-1' is no number from 0 on"),
+        (["watch", "--since", "x"], "--since: 'x' is no number from 0 on"),
+        (["import", "x", "--agent", "cursor"], "--agent: there is no 'cursor', only claude-code, "),
+        (["forget"], "one of --block --turn --session --speaker --query is needed"),
         (["recall", "x", "--kinds", "blok"], "'blok' is no kind of hit; there are block and turn"),
-        (["recall", "x", "--mode", "fast"], "argument --mode: invalid choice: 'fast'"),
+        (["recall", "x", "--mode", "fast"], "--mode: there is no 'fast', only hybrid, lexical"),
         (["append", "s", "two", "words"], "turnmark append has no place for 'words'; quote"),
         (["append", "s", "x", "--root", "--after", "y"], "--root and --after say different places"),
-        (["recall", "x", "-k", "many"], "argument -k: 'many' is no number from 1 to 1,000"),
-        (["append", "s", "x", "--role", "god"], "argument --role: invalid choice: 'god'"),
-        (["status", "--state"], "argument --state: expected one argument"),
+        (["recall", "x", "-k", "many"], "-k: 'many' is no number from 1 to 1,000"),
+        (["append", "s", "x", "--role", "god"], "--role: there is no 'god', only user, "),
+        (["status", "--state"], "--state needs a value"),
         (
             ["watch", "--types", "TipMoved,TipMove"],
             "TipMove is no type of event; there are TipMoved",
@@ -269,8 +276,19 @@ def test_explains_each_command(alone: Shell) -> None:
 
 
 def test_prints_its_version(alone: Shell) -> None:
-    """The version is that of the package."""
-    assert alone("--version").out == "turnmark 0.1.0\n"
+    """The version is that of the package, by whichever name it is asked for."""
+    for words in (("--version",), ("-V",), ("version",)):
+        assert alone(*words).out == "turnmark 0.1.0\n"
+    assert alone("version", "--json").json["version"] == "0.1.0"
+
+
+def test_helps_where_people_look_first(alone: Shell) -> None:
+    """`turnmark help` is `turnmark --help`, and with a command it is that command's."""
+    assert alone("help").out == alone("--help").out
+    ran = alone("help", "recall")
+    assert ran.out == alone("recall", "--help").out
+    assert "\nexamples:\n  turnmark recall " in ran.out
+    assert list(alone("help", "recall", "--json").json["commands"]) == ["recall"]
 
 
 # No daemon
@@ -286,6 +304,7 @@ def test_says_how_to_start_the_daemon(alone: Shell, words: list[str]) -> None:
 
 
 ALONE = {"serve", "demo", "backup", "restore", "doctor", "setup", "hook", "mcp"}
+ALONE |= {"completion", "version", "help"}
 WORDS = {
     "tree": ["s"],
     "append": ["s", "x"],
@@ -300,6 +319,7 @@ WORDS = {
     "backup": ["there"],
     "restore": ["there"],
     "hook": ["claude-code"],
+    "completion": ["bash"],
 }
 
 
@@ -958,7 +978,7 @@ def test_begins_a_status_with_what_to_do(turnmark: Shell, daemon: Daemon) -> Non
         "All is well; nothing to do.",
         "",
         "version       0.1.0",
-        "owed          turns: 3, tokens: 1,200",
+        "owed          3 turns, 1,200 tokens",
         "last failure  -",
     ]
     assert turnmark("status").out.splitlines()[:2] == advice
@@ -967,6 +987,29 @@ def test_begins_a_status_with_what_to_do(turnmark: Shell, daemon: Daemon) -> Non
         "next night    2026-08-10 03:00",
     ]
     assert turnmark("status", "--json").json == facts
+
+
+def test_a_status_counts_queues_only_where_asked(turnmark: Shell, daemon: Daemon) -> None:
+    """How long it runs is said in words; what the daemon counts about itself needs `--all`."""
+    daemon.answers["status"] = {"uptime": 93784.2, "store": {"queued": 0}, "connections": 2}
+    assert turnmark("status").out.splitlines()[2:] == ["running for  1 d 2 h"]
+    assert turnmark("status", "--all").out.splitlines()[3:] == [
+        "store        queued: 0",
+        "connections  2",
+    ]
+
+
+def test_opens_a_topic_in_the_editor(turnmark: Shell, daemon: Daemon, tmp_path: Path) -> None:
+    """By its name or its end; a pipe gets the path, and what is not there is said."""
+    topics = [{"topic": name} for name in ("people/robin", "people/小舟", "projects/robin")]
+    daemon.answers |= {"memory.topics": {"topics": topics}, "status": {"workspace_path": "/m"}}
+    assert turnmark("open").out == "/m/topics\n"
+    assert turnmark("open", "people/robin").out == "/m/topics/people/robin.md\n"
+    assert turnmark("open", "小舟", "--json").json == {"path": "/m/topics/people/小舟.md"}
+    both = turnmark("open", "Robin")
+    assert (both.code, "people/robin, projects/robin" in both.err) == (1, True)
+    assert "did you mean people/robin?" in turnmark("open", "people/robyn").err
+    assert "`turnmark topics` lists them" in turnmark("open", "茶").err
 
 
 def test_says_how_far_the_embedder_is(turnmark: Shell, daemon: Daemon) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from turnmark import agent_hook
-from turnmark.commands.invocation import Invocation, WrongUse
+from turnmark.commands.invocation import Invocation, WrongUse, whole_number
 
 _AGENTS = ("claude-code",)
 
@@ -16,7 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--within-ms",
         metavar="MS",
-        type=int,
+        type=whole_number,
         default=agent_hook.WITHIN_MS,
         help="print nothing after so long",
     )

@@ -40,7 +40,7 @@ _STDIN = "-"
 _OF_GIT = ".git"
 _FREE_WRITER = "builtin"
 # Named here, for their readers are only loaded once a daemon answers.
-_AGENTS = (
+AGENTS = (
     "claude-code",
     "codex",
     "hermes",
@@ -79,9 +79,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--agent",
-        choices=_AGENTS,
+        choices=AGENTS,
         metavar="NAME",
-        help=f"whose transcripts they are; without: recognised ({', '.join(_AGENTS)})",
+        help=f"whose transcripts they are; without: recognised ({', '.join(AGENTS)})",
     )
     parser.add_argument(
         "--no-flush", action="store_true", help="leave the writing to the daemon's own time"

@@ -184,6 +184,17 @@ def at_least_one(word: str) -> int:
     return number
 
 
+def whole_number(word: str) -> int:
+    """Returns the number that an option was given, for argparse's `type`; 0 is one.
+
+    Raises:
+        argparse.ArgumentTypeError: if it is none.
+    """
+    if not (word.isascii() and word.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{word!r} is no number from 0 on")
+    return int(word)
+
+
 def time_of(word: str) -> str:
     """Returns a time that an option was given, for argparse's `type`; a date is one.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from turnmark.commands.invocation import Invocation, WrongUse
+from turnmark.commands.invocation import Invocation, whole_number
 from turnmark.commands.wording import Fields, count, local_time
 
 _HEADING = ("REVISION", "AT", "BLOCKS", "TOPICS", "WHY")
@@ -18,7 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument(
         "-n",
-        type=int,
+        type=whole_number,
         default=_DEFAULT_LIMIT,
         metavar="N",
         help=f"the last N revisions ({_DEFAULT_LIMIT}); 0 for all",
@@ -28,8 +28,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(invocation: Invocation) -> int:
     """Prints a line for each revision; the number is what `turnmark undo` takes."""
     wanted = invocation.options.n
-    if wanted < 0:
-        raise WrongUse("-n is a number of revisions, 0 for all")
     revisions: list[Fields] = []
     for page in invocation.pages("memory.history", limit=min(wanted or _PAGE_LIMIT, _PAGE_LIMIT)):
         revisions += page["revisions"]

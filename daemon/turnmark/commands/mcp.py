@@ -20,7 +20,7 @@ def is_here() -> bool:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments: there are none of its own."""
-    parser.epilog = "Started by an agent, not by hand. It needs the extra: " + NEEDED
+    del parser
 
 
 def run(invocation: Invocation) -> int:

@@ -17,6 +17,8 @@ from turnmark.commands.wording import Fields, local_time, source, speaker
 from turnmark.terminal import printable
 
 _INDENT = "   "
+# Below it two places behind the point say nothing.
+_TELLING = 0.1
 _KINDS = ("block", "turn")
 _MODES = ("hybrid", "lexical", "dense", "select")
 _NARROWING = ("kinds", "topic", "speaker", "since", "until", "project")
@@ -108,9 +110,20 @@ def print_hit(invocation: Invocation, number: int, hit: Fields) -> None:
 
 def _about(hit: Fields) -> str:
     """Returns what the hit is, where it stands and how well it fits."""
-    parts = [hit["kind"], hit["ref"], hit.get("topic"), hit["branch"], f"score {hit['score']:.2f}"]
+    parts = [
+        hit["kind"],
+        hit["ref"],
+        hit.get("topic"),
+        hit["branch"],
+        f"score {_score(hit['score'])}",
+    ]
     if not hit.get("sources"):
         parts += [speaker(hit.get("speaker")), local_time(hit.get("time"))]
     if hit.get("superseded_by"):
         parts.append(f"superseded by {hit['superseded_by']}")
     return " · ".join(part for part in parts if part)
+
+
+def _score(score: float) -> str:
+    """Returns a score with two digits that say something; small ones differ, too."""
+    return f"{score:.2f}" if score >= _TELLING else f"{score:.2g}"

@@ -14,14 +14,20 @@ from turnmark.terminal import one_line, table
 _ADVICE = "what_to_do"
 _TRANSCRIPTS = "transcripts"
 _EMBEDDER = "embedder"
+_UPTIME = "uptime"
+_OWED = "owed"
+# Queues and counters: for whoever looks for a fault in the daemon.
+_OF_ITSELF = frozenset({"subscribers", "store", "connections", "counter"})
 _MOMENTS = frozenset({"last_success", "next_night"})
 _FAILURE = "last_failure"
 _DECOMPRESS = "zstd -d FILE.jsonl.zst, and it is read from beside it"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declares that there are no arguments of its own."""
-    del parser
+    """Declares the arguments."""
+    parser.add_argument(
+        "--all", action="store_true", help="what the daemon counts about itself, too"
+    )
 
 
 def run(invocation: Invocation) -> int:
@@ -34,7 +40,9 @@ def run(invocation: Invocation) -> int:
     first, *others = advice or ["All is well; nothing to do."]
     paint = invocation.ink.warning if advice else invocation.ink.good
     invocation.print(paint(one_line(first)), *(one_line(other) for other in others), "")
-    invocation.print(*table(list(_rows(answer))))
+    hidden = frozenset[str]() if invocation.options.all else _OF_ITSELF
+    shown = {name: value for name, value in answer.items() if name not in hidden}
+    invocation.print(*table(list(_rows(shown))))
     return 0
 
 
@@ -52,6 +60,10 @@ def _rows(answer: Fields) -> Iterable[tuple[str, str]]:
                 yield f"transcripts of {agent}", _followed(one)
         elif name == _EMBEDDER:
             yield name, _embedded(value)
+        elif name == _UPTIME:
+            yield "running for", _duration(value)
+        elif name == _OWED:
+            yield name, f"{count(value['turns'], 'turn')}, {count(value['tokens'], 'token')}"
         elif name in _MOMENTS:
             yield name.replace("_", " "), local_time(value) or "-"
         elif name == _FAILURE and value:
@@ -89,6 +101,16 @@ def _embedded(one: Fields) -> str:
     far = f"{one['embedded']:,} of {count(one['documents'], 'text')}"
     why = f" ({one['reason']})" if one["reason"] else ""
     return f"{one['name']}: {one['state']}, {far}{why}"
+
+
+def _duration(seconds: float) -> str:
+    """Returns a time span in its largest two units."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    named = [(days, "d"), (hours, "h"), (minutes, "min"), (rest, "s")]
+    first = next((place for place, (number, _) in enumerate(named) if number), len(named) - 1)
+    return " ".join(f"{number} {unit}" for number, unit in named[first : first + 2])
 
 
 def _megabytes(size: int) -> str:

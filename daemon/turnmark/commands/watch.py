@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import cast
 
-from turnmark.commands.invocation import Invocation, WrongUse
+from turnmark.commands.invocation import Invocation, WrongUse, whole_number
 from turnmark.commands.wording import local_time
 from turnmark.terminal import one_line
 from turnmark_events.types import EVENT_NAMES, Event, encode_event
@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--types", metavar="TYPES", help=f"only these, with commas: {names}")
     parser.add_argument("--session", metavar="SESSION", help="only events of this session")
     parser.add_argument(
-        "--since", type=int, metavar="SEQ", help="after this one; 0: from the oldest"
+        "--since", type=whole_number, metavar="SEQ", help="after this one; 0: from the oldest"
     )
 
 
