@@ -25,6 +25,8 @@ from turnmark_memory.topic_format import parse
 from turnmark_memory.topic_path import CORE
 from turnmark_memory.whereabouts import WORKSPACE_FILE, id_at, places_of
 from turnmark_memory.workspace import (
+    CORE_PAGE,
+    INDEX_FILE,
     PRIVATE,
     REVISION_FILE,
     REVISIONS,
@@ -35,9 +37,6 @@ from turnmark_memory.workspace import (
 )
 from turnmark_session_store.checkup import Finding, Level, workspace_keys
 from turnmark_session_store.queries import rows_of, value_of
-
-INDEX_FILE = f"{PRIVATE}/index.db"
-CORE_PAGE = "core.md"
 
 _EXAMPLES = 5
 _REBUILDS = "makes it anew from the files"

@@ -34,7 +34,7 @@ from turnmark_memory.flushing import FlushAnswer, Flushing, Progress
 from turnmark_memory.forgetting import ForgetPlan, Forgetting, Forgot
 from turnmark_memory.index import Index
 from turnmark_memory.index_file import DamagedIndex
-from turnmark_memory.install import CORE_PAGE, Installer
+from turnmark_memory.install import Installer
 from turnmark_memory.locality import BUILTIN, local_sessions, open_topics
 from turnmark_memory.models.model import Model
 from turnmark_memory.night import NightClock, next_due
@@ -75,6 +75,8 @@ from turnmark_memory.whereabouts import note_place
 from turnmark_memory.worker import Worker
 from turnmark_memory.workspace import (
     BASES_FILE,
+    CORE_PAGE,
+    INDEX_FILE,
     TOPICS,
     RevisionStamp,
     UnreadableRevision,
@@ -320,8 +322,7 @@ class Memory:
             turns_offered_again=parked,
             unreadable=isinstance(stamp, UnreadableRevision),
         )
-        await self.installer.believe_files()
-        await self.installer.stamp_went_back(known + 1)
+        await self.installer.went_back(known + 1)
 
     async def run(self, bus: Bus, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         """Runs the worker and the night until cancelled."""
@@ -570,7 +571,7 @@ def _open_shelf(root: Path, count: Callable[[str], int]) -> Shelf:
     workspace = Workspace.open(root)
     try:
         archive = Archive(workspace)
-        index = Index.open(workspace.root / ".turnmark" / "index.db")
+        index = Index.open(workspace.root / INDEX_FILE)
         bases = Bases.open(workspace.root / BASES_FILE)
     except BaseException:
         workspace.close()

@@ -16,8 +16,6 @@ import apsw
 import msgspec
 
 from turnmark_memory.checkup import (
-    CORE_PAGE,
-    INDEX_FILE,
     check_index,
     kept_without_source,
     look,
@@ -26,7 +24,7 @@ from turnmark_memory.checkup import (
     too_open,
 )
 from turnmark_memory.whereabouts import WORKSPACE_FILE, id_at, places_of
-from turnmark_memory.workspace import STAGING, Workspace
+from turnmark_memory.workspace import CORE_PAGE, INDEX_FILE, STAGING, Workspace
 from turnmark_session_store.batches import turns_of
 from turnmark_session_store.checkup import free_claims, park_lost, workspace_keys
 from turnmark_session_store.times import now_ms

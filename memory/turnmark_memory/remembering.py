@@ -19,7 +19,7 @@ from msgspec import UNSET
 from turnmark_events.errors import Refused, TurnmarkError
 from turnmark_memory.citing import Citing, evidence_key
 from turnmark_memory.editing import Editing, checked_words
-from turnmark_memory.install import InstallUnfinished
+from turnmark_memory.journal import InstallUnfinished
 from turnmark_memory.model import Add, Batch, Edit, Edits, Evidence, Pin, Revise
 from turnmark_memory.requests import RememberRequest
 from turnmark_memory.shelf import Shelf

@@ -40,6 +40,8 @@ TOPICS = "topics"
 SOURCES = "sources"
 REVISION_FILE = f"{PRIVATE}/revision.json"
 BASES_FILE = f"{PRIVATE}/bases.db"
+INDEX_FILE = f"{PRIVATE}/index.db"
+CORE_PAGE = "core.md"
 _WORKSPACE_FILE = f"{PRIVATE}/workspace.json"
 _LOCK_FILE = f"{PRIVATE}/lock"
 _LAYOUT = (
@@ -78,6 +80,11 @@ class TopicFile(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     size_bytes: int
     mtime_ns: int
+
+
+def topic_of(path: str) -> str:
+    """Returns the topic whose file is at `path` in the workspace."""
+    return path.removeprefix(f"{TOPICS}/").removesuffix(".md")
 
 
 class Workspace:
@@ -182,7 +189,7 @@ class Workspace:
         Raises:
             Refused: as `topic_file`.
         """
-        return self.topic_file(topic).removeprefix(f"{TOPICS}/").removesuffix(".md")
+        return topic_of(self.topic_file(topic))
 
     def topics(self, folder: str = "") -> list[TopicFile]:
         """Returns every topic file, or those in a folder such as `people`, sorted by topic.
@@ -224,7 +231,7 @@ class Workspace:
                 yield from self._topics_below(path)
             elif name.endswith(".md") and stat.S_ISREG(found.st_mode):
                 yield TopicFile(
-                    topic=path.removeprefix(f"{TOPICS}/").removesuffix(".md"),
+                    topic=topic_of(path),
                     path=path,
                     size_bytes=found.st_size,
                     mtime_ns=found.st_mtime_ns,

@@ -20,7 +20,8 @@ from turnmark_memory.archiving import Archiving
 from turnmark_memory.asking import Asking
 from turnmark_memory.compose import Done, Work
 from turnmark_memory.evidence import refs_before
-from turnmark_memory.install import BatchWork, Installer, InstallUnfinished
+from turnmark_memory.install import BatchWork, Installer
+from turnmark_memory.journal import InstallUnfinished
 from turnmark_memory.locality import local_sessions, local_turns
 from turnmark_memory.model import (
     Add,

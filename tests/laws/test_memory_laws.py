@@ -144,14 +144,15 @@ async def test_turns_taken_back_under_a_batch_are_not_settled(
         if place == "writing":
             work.scribe.before = rewind
         else:
-            finish = work.memory.installer._finish
+            journalling = work.memory.installer._journalling
+            finish = journalling._finish
 
             async def finish_after_rewind(install: object) -> None:
-                monkeypatch.setattr(work.memory.installer, "_finish", finish)
+                monkeypatch.setattr(journalling, "_finish", finish)
                 await rewind()
                 await finish(install)  # type: ignore[arg-type]
 
-            monkeypatch.setattr(work.memory.installer, "_finish", finish_after_rewind)
+            monkeypatch.setattr(journalling, "_finish", finish_after_rewind)
         await work.flush()
         await work.quiet()
         assert await work.marks() == {"m1": ("kept", None)}

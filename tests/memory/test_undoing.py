@@ -302,7 +302,7 @@ async def test_unknown_and_empty_revisions_are_told_apart() -> None:
     async with at_work() as work:
         with pytest.raises(NotFound):
             await ByHand(work).undo(1)
-        await work.memory.installer.stamp_went_back(1)
+        await work.memory.installer.went_back(1)
         with pytest.raises(Refused, match="no block"):
             await ByHand(work).undo(1)
 
