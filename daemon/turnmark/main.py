@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _drop_output()
         return _BROKEN_PIPE
     except OSError as error:
-        _complain(str(error), "unavailable", as_json="--json" in words)
+        _complain(_reason(error), "unavailable", as_json="--json" in words)
         _drop_output()
         return FAILED
     except KeyboardInterrupt:
@@ -130,6 +130,12 @@ def _exit_code(error: TurnmarkError) -> int:
     names = {kind.__name__ for kind in type(error).__mro__}
     codes = [code for name, code in _EXIT_CODES.items() if name in names]
     return codes[0] if codes else FAILED
+
+
+def _reason(error: OSError) -> str:
+    """Returns what the system said, without its number, and of which file."""
+    said = error.strerror or str(error)
+    return f"{error.filename}: {said}" if error.filename else said
 
 
 def _complain(

@@ -33,6 +33,11 @@ FALLBACK_SUFFIX = ".old"
 # A name under which bytes may be torn; whoever finds one may delete it.
 TORN_SUFFIX = ".tmp"
 
+# Errors that a person can do something about.
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_IN_THE_WAY = frozenset({errno.EEXIST, errno.ENOTDIR, errno.EISDIR})
+
 
 def digest_of(content: bytes) -> str:
     """Returns the hash by which contents of files are compared: BLAKE2b, 64 hex digits."""
@@ -51,9 +56,20 @@ def disk_errors(doing: str) -> Generator[None, None, None]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise Unavailable(
-            f"Could not {doing}: {reason}. Free space or fix permissions, then try again.",
+            f"Could not {doing}: {reason}. {_advice(error.errno)}",
             errno=error.errno,
         ) from error
+
+
+def _advice(number: int | None) -> str:
+    """Returns what a person can do about an error of the system."""
+    if number in _NO_ROOM:
+        return "Free some space, then try again."
+    if number in _NOT_ALLOWED:
+        return "Let this user write there, then try again."
+    if number in _IN_THE_WAY:
+        return "Something else is there: move it away, or name another place."
+    return "Check the disk, then try again."
 
 
 def write_all(fd: int, content: bytes) -> None:

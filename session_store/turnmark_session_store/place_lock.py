@@ -27,7 +27,8 @@ class PlaceTaken(Busy):
     def __init__(self, path: Path, pid: int | None) -> None:
         holder = f"process {pid}" if pid is not None else "another process"
         super().__init__(
-            f"{path.parent} is in use by {holder}; stop it, or choose another place.",
+            f"{path.parent} is in use by {holder}; stop it, or name another place with --state "
+            "and --workspace.",
             path=str(path),
             pid=pid,
         )

@@ -432,7 +432,7 @@ def test_says_that_its_output_could_not_be_written(turnmark: Shell, daemon: Daem
             check=False,
         )
     assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)
-    assert b"No space left" in done.stderr
+    assert done.stderr == b"turnmark: No space left on device\n"
 
 
 # Serve
@@ -1017,12 +1017,16 @@ def test_says_how_far_the_embedder_is(turnmark: Shell, daemon: Daemon) -> None:
     none = {"name": None, "state": "off", "embedded": 0, "documents": 0, "reason": None}
     busy = none | {"name": "e5/1", "state": "embedding", "embedded": 1200, "documents": 5000}
     failed = busy | {"state": "failed", "reason": "the disk is full"}
-    daemon.answers["status"] = [{"embedder": one} for one in (none, busy, failed)]
+    new = none | {"name": "e5/1", "state": "waiting"}
+    daemon.answers["status"] = [{"embedder": one} for one in (none, busy, failed, new)]
     assert turnmark("status").out.splitlines()[2:] == ["embedder  none; text is found by its words"]
     assert turnmark("status").out.splitlines()[2:] == [
         "embedder  e5/1: embedding, 1,200 of 5,000 texts"
     ]
     assert "(the disk is full)" in turnmark("status").out
+    assert turnmark("status").out.splitlines()[2:] == [
+        "embedder  e5/1: counting what it has embedded"
+    ]
 
 
 def test_organizes_and_says_what_is_held(turnmark: Shell, daemon: Daemon) -> None:
@@ -1280,6 +1284,9 @@ def test_says_what_is_not_read_because_it_is_compressed(turnmark: Shell, daemon:
     codex = {**followed, "last_error": None, "compressed": 1200}
     daemon.answers["status"] = {"transcripts": {"codex": codex}}
     assert "1,200 compressed rollouts not read: zstd -d FILE.jsonl.zst" in turnmark("status").out
+    shut = codex | {"last_error": "/c/a can't be read", "next_try": "2026-11-30T12:00:00.000Z"}
+    daemon.answers["status"] = {"transcripts": {"codex": shut}}
+    assert "/c/a can't be read (tried again at 2026-11-30 12:00)" in turnmark("status").out
 
 
 def test_imports_nothing_from_an_empty_place(turnmark: Shell) -> None:

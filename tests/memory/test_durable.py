@@ -122,10 +122,26 @@ def test_append_adds_at_the_end(tmp_path: Path) -> None:
 def test_full_disk_is_unavailable_with_its_reason() -> None:
     """The sentence says what failed and what to do; the cause is chained."""
     with (
-        pytest.raises(Unavailable, match=r"Could not write: No space left.*Free space") as caught,
+        pytest.raises(
+            Unavailable, match=r"Could not write: No space left.*Free some space"
+        ) as caught,
         durable.disk_errors("write"),
         Path("/dev/full").open("wb", buffering=0) as full,
     ):
         durable.write_all(full.fileno(), b"x")
     assert caught.value.facts["errno"] == errno.ENOSPC
     assert isinstance(caught.value.__cause__, OSError)
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.EROFS, "Let this user write there"),
+        (errno.EEXIST, "Something else is there: move it away"),
+        (errno.EIO, "Check the disk"),
+    ],
+)
+def test_a_disk_error_says_what_to_do(number: int, advice: str) -> None:
+    """Each kind has an advice of its own: none frees space where a file is in the way."""
+    with pytest.raises(Unavailable, match=advice), durable.disk_errors("write"):
+        raise OSError(number, "it failed")
