@@ -179,6 +179,7 @@ def is_of_transcripts(name: str) -> bool:
 def together(found: Sequence[TailStatus]) -> TailStatus:
     """Returns the state of all that an agent keeps, in files and in databases."""
     there = [one for one in found if one.state != "waiting"] or found[:1]
+    failed = next((one for one in there if one.last_error), None)
     return TailStatus(
         state="scanning" if any(one.state == "scanning" for one in there) else there[0].state,
         path=there[0].path,
@@ -187,7 +188,8 @@ def together(found: Sequence[TailStatus]) -> TailStatus:
         bytes_total=sum(one.bytes_total for one in there),
         held=sum(one.held for one in there),
         unread=sum(one.unread for one in there),
-        last_error=next((one.last_error for one in there if one.last_error), None),
+        last_error=None if failed is None else failed.last_error,
+        next_try=None if failed is None else failed.next_try,
     )
 
 

@@ -86,7 +86,7 @@ def _followed(one: Fields) -> str:
         f"{count(one['held'], 'turn')} not whole yet" if one["held"] else "",
         f"{count(one['unread'], 'line')} could not be read" if one["unread"] else "",
         f"{count(compressed, 'compressed rollout')} not read: {_DECOMPRESS}" if compressed else "",
-        one["last_error"] or "",
+        _failed(one["last_error"], one.get("next_try")),
     ]
     if one["state"] == "scanning":
         share = 100 * one["bytes_done"] // max(1, one["bytes_total"])
@@ -94,10 +94,18 @@ def _followed(one: Fields) -> str:
     return "; ".join([f"{one['state']} {files}", *(note for note in notes if note)])
 
 
+def _failed(reason: str | None, next_try: str | None) -> str:
+    """Returns why a transcript is not followed; an older daemon does not say when it tries."""
+    when = f" (tried again at {local_time(next_try)})" if next_try else ""
+    return f"{reason}{when}" if reason else ""
+
+
 def _embedded(one: Fields) -> str:
     """Returns what finds by meaning and how far it is, in words."""
     if one["name"] is None:
         return "none; text is found by its words"
+    if one["state"] == "waiting":
+        return f"{one['name']}: counting what it has embedded"
     far = f"{one['embedded']:,} of {count(one['documents'], 'text')}"
     why = f" ({one['reason']})" if one["reason"] else ""
     return f"{one['name']}: {one['state']}, {far}{why}"

@@ -95,6 +95,7 @@ class ConversationTail(Tail, Generic[R]):
             held=sum(talk.held for talk in self._talks.values()),
             unread=sum(self._unread.values()),
             last_error=self._last_error,
+            next_try=self._next_try,
         )
 
     def _bytes_left(self, source: Source) -> int:
@@ -106,7 +107,7 @@ class ConversationTail(Tail, Generic[R]):
         return size * left // len(source.found) if left else 0
 
     async def _do_next(self) -> bool:
-        if self._scan_wanted or self._dirty:
+        if self._scan_wanted or self._dirty or self._is_root_due():
             await self._sort_in()
         elif (source := self._next_source()) is not None:
             await self._look(source)
@@ -127,7 +128,14 @@ class ConversationTail(Tail, Generic[R]):
                 moments.append(max(talk.due, talk.rests_until))
             else:
                 moments.append(talk.touched_at + _KEEP_SECONDS)
-        return moments
+        return [*moments, *self._root_tries()]
+
+    def _is_root_due(self) -> bool:
+        return any(at <= time.time() for at in self._root_tries())
+
+    def _root_tries(self) -> Collection[float]:
+        """Returns when a directory that could not be looked at is looked at again."""
+        return self._failures.next_tries([str(self.root)]).values()
 
     @abstractmethod
     def _source_of(self, path: Path) -> Path | None:
@@ -146,7 +154,7 @@ class ConversationTail(Tail, Generic[R]):
     async def _sort_in(self) -> None:
         """Turns wishes and changed paths into databases to look at."""
         dirty, self._dirty = self._dirty, set()
-        scan, self._scan_wanted = self._scan_wanted, False
+        scan, self._scan_wanted = self._scan_wanted or self._is_root_due(), False
         changed = set(filter(None, map(self._source_of, dirty)))
         if scan or not changed <= self._sources.keys():
             there = await self._sources_there()
@@ -170,7 +178,7 @@ class ConversationTail(Tail, Generic[R]):
         except OSError as error:
             self._failed(str(self.root), error)
             return list(self._sources)
-        self._errors.pop(str(self.root), None)
+        self._failures.end(str(self.root))
         return there
 
     def _forget_source(self, path: Path) -> None:
@@ -181,8 +189,8 @@ class ConversationTail(Tail, Generic[R]):
                 del waiting[key]
         for key in [key for key in self._talks if key.path == path]:
             del self._talks[key]
-            self._errors.pop(key.label, None)
-        self._errors.pop(str(path), None)
+            self._failures.end(key.label)
+        self._failures.end(str(path))
 
     def _next_source(self) -> Source | None:
         now = time.time()
@@ -202,7 +210,7 @@ class ConversationTail(Tail, Generic[R]):
             source.retry_at = self._failed(str(source.path), error)
             source.is_backlog = False
         else:
-            self._errors.pop(str(source.path), None)
+            self._failures.end(str(source.path))
             await self._compare(source, found)
             if was_told and self.seen_after_seconds is not None:
                 source.retry_at = time.time() + self.seen_after_seconds
@@ -263,7 +271,7 @@ class ConversationTail(Tail, Generic[R]):
         talk.due = None
         if source is None or conversation is None:
             del self._talks[key]  # gone at the source: what is in the store stays
-            self._errors.pop(key.label, None)
+            self._failures.end(key.label)
             return
         began = time.monotonic()
         try:
@@ -271,7 +279,7 @@ class ConversationTail(Tail, Generic[R]):
         except (TurnmarkError, OSError) as error:
             talk.due = self._failed(key.label, error)
         else:
-            self._errors.pop(key.label, None)
+            self._failures.end(key.label)
         spent = time.monotonic() - began
         rest = self._rest_after(spent)
         talk.touched_at = now = time.time()

@@ -87,6 +87,7 @@ class TranscriptTail(Tail):
             held=sum(len(one.held) for one in self._each()),
             unread=self._count_unread(),
             last_error=self._last_error,
+            next_try=self._next_try,
         )
 
     async def _do_next(self) -> bool:
@@ -111,7 +112,7 @@ class TranscriptTail(Tail):
         found = await anyio.to_thread.run_sync(self._found_among, dirty)
         for file in found:
             self._root_is_there = True
-            if self._files.get(file.path) != file or file.session in self._errors:
+            if self._files.get(file.path) != file or file.session in self._failures:
                 if file.session not in self._paths:
                     self._look_again_for(file.session)
                 self._note(file)
@@ -146,6 +147,7 @@ class TranscriptTail(Tail):
             checkpoint = known.get(file.path)
             if checkpoint is None or not checkpoint.done or checkpoint.reached.stamp != file.stamp:
                 self._backlog[file.session] = None
+        self._failures.keep_only(self._paths)
         self._tell_of_scan(
             "transcripts_scanned", files=len(found), sessions_to_read=len(self._backlog)
         )
@@ -164,6 +166,9 @@ class TranscriptTail(Tail):
         for followed in self._each():
             if followed.due is not None and followed.due <= now and followed.rests_until <= now:
                 return self._take(followed.session)
+        for session, at in self._failures.next_tries(self._paths).items():
+            if at <= now:
+                return self._take(session)
         oldest = next(iter(self._backlog), None)
         return None if oldest is None else self._take(oldest)
 
@@ -183,7 +188,7 @@ class TranscriptTail(Tail):
                 moments.append(max(followed.due, followed.rests_until))
             elif not followed.held:
                 moments.append(followed.touched_at + _KEEP_SECONDS)
-        return moments
+        return [*moments, *self._failures.next_tries(self._paths).values()]
 
     def _each(self) -> list[Followed]:
         return list({id(one): one for one in self._followed.values()}.values())
@@ -212,6 +217,7 @@ class TranscriptTail(Tail):
     async def _follow(self, session: str) -> None:
         """Brings a session up to its files; a failure is told and tried again, never fatal."""
         if session in self._off:
+            self._failures.end(session)
             return
         followed = self._followed.get(session)
         began = time.monotonic()
@@ -229,7 +235,7 @@ class TranscriptTail(Tail):
             if session in self._followed:
                 self._followed[session].due = due
         else:
-            self._errors.pop(session, None)
+            self._failures.end(session)
             spent = time.monotonic() - began
             followed.touched_at = now = time.time()
             # The first look reads the whole file, which no other does: it says nothing of them.

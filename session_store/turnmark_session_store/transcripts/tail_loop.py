@@ -24,13 +24,13 @@ from turnmark_events.errors import TurnmarkError
 from turnmark_session_store.deadline import DeadlineTimer, Wake
 from turnmark_session_store.model import MemoryMode
 from turnmark_session_store.store import SessionStore
+from turnmark_session_store.times import to_rfc3339
 from turnmark_session_store.transaction import Transaction
 from turnmark_session_store.transcripts.checkpoints import connect_source
+from turnmark_session_store.transcripts.failures import Failures
 
 log = structlog.get_logger(__name__)
 
-# After a failure of the disk, or of a file's rights, the same session is tried again.
-RETRY_SECONDS = 30.0
 # Resolving costs time by the length of a session: at most a quarter of the time is spent on it.
 REST_PER_WORK = 3.0
 # But a line is to be a turn in a second: a rest that is no longer than an event takes to be told
@@ -50,7 +50,7 @@ class TailStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     `state` is `waiting` while the directory is not there, `scanning` while older files are read.
     `held` counts turns that wait to be whole, `unread` records that could not be taken.
-    `last_error` is why a session can't be followed now; it is tried again.
+    `last_error` is why a session can't be followed now, `next_try` when it is tried again.
     """
 
     state: State
@@ -61,6 +61,7 @@ class TailStatus(msgspec.Struct, frozen=True, kw_only=True):
     held: int
     unread: int
     last_error: str | None
+    next_try: str | None = None
 
 
 def always_on(project: str | None, session: str) -> MemoryMode:
@@ -111,7 +112,7 @@ class Tail(ABC):
         self._connected_ms = 0
         self._scan_wanted = True
         self._dirty: set[Path] = set()
-        self._errors: dict[str, str] = {}
+        self._failures = Failures()
         self._caught_up = anyio.Event()
 
     def changed(self, paths: Iterable[Path]) -> None:
@@ -184,15 +185,19 @@ class Tail(ABC):
         It is logged when it fails first, or for another reason, and not at each try.
         """
         reason = error.message if isinstance(error, TurnmarkError) else _sentence(error)
-        known = self._errors.pop(what, None)
-        self._errors[what] = reason
-        if reason != known:
+        if self._failures.note(what, reason, time.time()):
             log.warning("transcript_not_followed", session=what, reason=reason)
-        return time.time() + RETRY_SECONDS
+        return self._failures.next_try(what)
 
     @property
     def _last_error(self) -> str | None:
-        return next(reversed(self._errors.values()), None)
+        last = self._failures.last
+        return None if last is None else last.reason
+
+    @property
+    def _next_try(self) -> str | None:
+        last = self._failures.last
+        return None if last is None else to_rfc3339(round(last.next_try * 1000))
 
 
 def _sentence(error: Exception) -> str:
