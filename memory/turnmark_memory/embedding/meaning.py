@@ -64,7 +64,10 @@ _INSTALL = "pip install 'turnmark[e5]'"
 
 
 class MeaningStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How far it is: `embedded` of `documents` have a vector; `reason` says why it failed."""
+    """How far it is: `embedded` of `documents` have a vector; `reason` says why it failed.
+
+    While `state` is `waiting` nothing is counted yet.
+    """
 
     name: str | None
     state: State
@@ -196,6 +199,8 @@ class Meaning:
             self._caught_up.set()
 
     async def _embed_all(self, thread: QuietThread) -> None:
+        if not self._documents:  # nobody is to read that there is nothing before it was counted
+            await thread.run(self._count_first)
         while True:
             page = await thread.run(self._next_page)
             if page is None:
@@ -274,6 +279,11 @@ class Meaning:
         self._serving = None
         self._space.load()
         self._count(self._space)
+
+    def _count_first(self) -> None:
+        self._documents = self._size()
+        if self._documents:
+            self._count(self._begun())
 
     def _count(self, space: Space) -> None:
         self._embedded = self._file.count(space.generation.id)

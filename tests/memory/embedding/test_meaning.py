@@ -105,6 +105,27 @@ async def test_embeds_what_is_there_and_what_comes(index: Index, file: VectorFil
     )
 
 
+@pytest.mark.anyio
+async def test_says_how_much_there_is_before_anything_is_embedded(
+    index: Index, file: VectorFile
+) -> None:
+    """Until it is counted it waits: `0 of 0` would be taken for an empty memory."""
+    index.add_turns([turn("s-1", "tea"), turn("s-2", "茶", 1)])
+    seen: list[tuple[str, int]] = []
+
+    class Watching(Hashed):
+        def passage(self, text: str) -> bytes:
+            if text.endswith(("tea", "茶")):
+                seen.append((meaning.status().state, meaning.status().documents))
+            return super().passage(text)
+
+    meaning = quick(index, file, Watching())
+    assert meaning.status().state == "waiting"
+    async with running(meaning):
+        await meaning.wait_until_current()
+    assert set(seen) == {("embedding", 2)}
+
+
 _KILLED = """
 import os, sys
 from pathlib import Path
