@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from turnmark_events.errors import Conflict, NotFound, Refused
+from turnmark_events.errors import Conflict, Forgotten, NotFound, Refused
 from turnmark_events.types import MoveCause
 from turnmark_session_store.branches import branch_reaching, branches_at
 from turnmark_session_store.heads import (
@@ -74,13 +74,13 @@ def checkout(tx: Transaction, asked: Checkout) -> HeadIs:
     Raises:
         Stale: if `expect` is not the head.
         NotFound: if the turn is not one of the session's.
-        Refused: if it is retired and `restore` was not asked for, or forgotten.
+        Refused: if it is retired and `restore` was not asked for.
+        Forgotten: if it was forgotten.
     """
     session = get_session(tx.db, asked.session)
     turn = get_turn(tx.db, session, asked.tip)
     check_head(tx, session.id, expectation(asked.expect))
-    if tx.row("SELECT 1 FROM forgotten_turn WHERE turn = ?", (turn,)):
-        raise Refused(f"turn {asked.tip!r} was forgotten; choose another")
+    _check_kept(tx, turn)
     retired = tx.row("SELECT 1 FROM retired_turn WHERE turn = ?", (turn,)) is not None
     if retired and not asked.restore:
         raise Refused(
@@ -103,6 +103,7 @@ def rewind(tx: Transaction, asked: Rewind) -> Rewound:
         Stale: if `expect` is not the head.
         NotFound: if `to` is not a turn of the session.
         Refused: if the session has no head, or `to` is no ancestor of it that still stands.
+        Forgotten: if `to` was forgotten.
     """
     session = get_session(tx.db, asked.session)
     turn = get_turn(tx.db, session, asked.to)
@@ -125,9 +126,16 @@ def rewind(tx: Transaction, asked: Rewind) -> Rewound:
 
 def _check_stands(tx: Transaction, turn: int) -> None:
     """Refuses a turn that was replaced, taken back or forgotten as the place to go back to."""
-    for table, what in (("retired_turn", "taken back"), ("forgotten_turn", "forgotten")):
-        if tx.row(f"SELECT 1 FROM {table} WHERE turn = ?", (turn,)):
-            raise Refused(f"turn {tx.turn_id(turn)!r} was {what}; choose one that still stands")
+    _check_kept(tx, turn)
+    if tx.row("SELECT 1 FROM retired_turn WHERE turn = ?", (turn,)):
+        name = tx.turn_id(turn)
+        raise Refused(f"turn {name!r} was taken back; choose one that still stands", turn=name)
+
+
+def _check_kept(tx: Transaction, turn: int) -> None:
+    if tx.row("SELECT 1 FROM forgotten_turn WHERE turn = ?", (turn,)):
+        name = tx.turn_id(turn)
+        raise Forgotten(f"turn {name!r} was forgotten; choose another", turn=name)
 
 
 def merge(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from session_store.stage import Stage, assistant, user
-from turnmark_events.errors import Conflict, NotFound, Refused, Stale
+from turnmark_events.errors import Conflict, Forgotten, NotFound, Refused, Stale
 from turnmark_session_store.requests import SessionRef
 
 pytestmark = pytest.mark.anyio
@@ -56,8 +56,10 @@ async def test_checkout_wants_a_live_turn_of_the_session(stage: Stage) -> None:
     await stage.append("x", session="other")
     await stage.delete("other")
     await stage.append("x", "y", session="other")
-    with pytest.raises(Refused, match="forgotten"):
+    with pytest.raises(Forgotten):
         await stage.checkout("x", "other")
+    with pytest.raises(Forgotten):
+        await stage.rewind("x", "other")
 
 
 async def test_restore_makes_a_branch(stage: Stage) -> None:
