@@ -68,14 +68,16 @@ class IdleClock:
         self._store = store
         self._timer = DeadlineTimer(lambda: datetime.now(UTC))
         self._armed_ms: int | None = None
+        self._was_set = False
 
     def saw(self, events: Sequence[Event]) -> None:
         """Wakes the clock if one of `events` armed a deadline before the one it waits for.
 
         A move arms its deadline a fixed time ahead, so while one is armed a later move can't come
-        first and nobody is woken.
+        first and nobody is woken; unless the clock was set back since.
         """
-        if self._armed_ms is None and any(isinstance(event, TipMoved) for event in events):
+        is_first = self._armed_ms is None or self._was_set
+        if is_first and any(isinstance(event, TipMoved) for event in events):
             self._timer.set_changed()
 
     async def run(self) -> None:
@@ -93,7 +95,9 @@ class IdleClock:
             self._armed_ms = None  # whatever moves during the read wakes the wait below
             self._armed_ms = await self._store.read(next_deadline_ms)
             due = None if self._armed_ms is None else to_datetime(self._armed_ms)
-            if await self._timer.wait_until(due) is not Wake.DUE:
+            wake = await self._timer.wait_until(due)
+            self._was_set = wake is Wake.CLOCK_SET or (self._was_set and wake is Wake.CHANGED)
+            if wake is not Wake.DUE:
                 continue
             while await self._store.write(fire_due, background=True) == _SLICE:
                 pass
