@@ -13,7 +13,7 @@ import structlog
 from turnmark_events.errors import TurnmarkError
 from turnmark_memory.archiving import Archiving
 from turnmark_session_store import SessionStore
-from turnmark_session_store.queries import row_of, rows_of
+from turnmark_session_store.queries import row_of, rows_of, value_of
 
 log = structlog.get_logger(__name__)
 
@@ -30,6 +30,7 @@ class HeldArchive:
         self._workspace = workspace
         self._signature: object = None
         self._after: tuple[int, int] = (0, 0)
+        self._known = 0
 
     async def look(self) -> bool:
         """Archives a slice of what is not archived yet; tells whether there is more.
@@ -42,8 +43,7 @@ class HeldArchive:
         signature = await self._store.read(lambda db: _signature(db, self._workspace))
         if signature == self._signature:
             return False
-        after = self._after
-        found = await self._store.read(lambda db: _next_slice(db, self._workspace, after))
+        found = await self._store.read(self._next_slice)
         if not found:
             self._signature = signature
             return False
@@ -51,7 +51,28 @@ class HeldArchive:
             if isinstance(problem, TurnmarkError):
                 log.warning("held_turns_not_archived", reason=problem.message)
         self._after = (found[-1][1], found[-1][0])
+        self._known = await self._store.read(self._count_known)
         return True
+
+    def _next_slice(self, db: apsw.Connection) -> list[tuple[int, int, int]]:
+        """Returns what comes next; all from the beginning, where something was parked behind it.
+
+        So it is where the clock was set back. What is archived already costs a look.
+        """
+        known = self._count_known(db)
+        after = self._after if known <= self._known else (0, 0)
+        self._known = known
+        return _next_slice(db, self._workspace, after)
+
+    def _count_known(self, db: apsw.Connection) -> int:
+        """Returns how many of the turns that are held now were parked before the last one."""
+        return int(
+            value_of(
+                db,
+                f"SELECT count(*) FROM mark WHERE {_HELD} AND (at_ms, turn) <= (?, ?)",
+                (self._workspace, *self._after),
+            )
+        )
 
 
 def _by_session(found: list[tuple[int, int, int]]) -> dict[int, list[int]]:
@@ -62,8 +83,9 @@ def _by_session(found: list[tuple[int, int, int]]) -> dict[int, list[int]]:
 
 
 def _signature(db: apsw.Connection, workspace: int) -> object:
-    """Returns what changes whenever turns are parked as backlog."""
-    return row_of(db, f"SELECT count(*), max(at_ms) FROM mark WHERE {_HELD}", (workspace,))
+    """Returns what changes whenever turns are parked as backlog, whatever the clock says."""
+    told = f"SELECT count(*), sum(turn), sum(at_ms) FROM mark WHERE {_HELD}"
+    return row_of(db, told, (workspace,))
 
 
 def _next_slice(

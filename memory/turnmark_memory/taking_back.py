@@ -366,11 +366,14 @@ def _park_kept(tx: Transaction, workspace: int, turns: Sequence[int]) -> None:
 
 
 def _signature(db: apsw.Connection) -> object:
-    """Returns what changes with everything that is taken back or forgotten."""
+    """Returns what changes with everything that is taken back, restored or forgotten.
+
+    Of the turns themselves: after a clock was set back the newest time says nothing.
+    """
     return row_of(
         db,
-        "SELECT (SELECT count(*) FROM retired_turn), (SELECT max(at_ms) FROM retired_turn),"
-        " (SELECT count(*) FROM forgotten_turn)",
+        "SELECT count(*), sum(turn), sum(at_ms), sum(turn * (at_ms % 1000003)),"
+        " (SELECT count(*) FROM forgotten_turn) FROM retired_turn",
     )
 
 

@@ -9,10 +9,13 @@ import pytest
 
 from memory.at_work import Hold, assistant, at_work, keep, keep_each, numbered, user
 from turnmark_events.types import TipIdle, TipMoved
+from turnmark_memory import evidence
 from turnmark_memory.model import Add, Answer, Batch, Edits
 from turnmark_memory.requests import RecallRequest
 from turnmark_memory.revisions import history
-from turnmark_session_store.requests import Checkout, Rewind, SessionRef
+from turnmark_session_store.checkout import checkout, rewind
+from turnmark_session_store.requests import Archive, Checkout, Rewind, SessionRef
+from turnmark_session_store.transaction import Transaction
 
 pytestmark = pytest.mark.anyio
 
@@ -22,7 +25,9 @@ async def test_marking_is_not_activity() -> None:
     async with at_work() as work:
         await work.say("s", "m1", "m2")
         await work.say("s", "a1", after="m1")
-        state = "SELECT head, head_move, head_branch, updated_ms FROM session"
+        await work.store.archive(Archive(session="s"))
+        await work.store.close_session(SessionRef(session="s"))
+        state = "SELECT head, head_move, head_branch, updated_ms, closed_ms FROM session"
         tips = "SELECT name, tip, move, moved_ms, idle_ms, archived, state FROM branch"
         before = await work.rows(state), await work.rows(tips)
         said = len([one for one in work.events if isinstance(one, TipMoved | TipIdle)])
@@ -128,6 +133,42 @@ async def test_taking_back_a_written_turn_needs_no_event() -> None:
         assert sorted(work.facts()) == ["m1", "m2"]
         await work.flush()
         assert work.facts() == ["m1"]
+
+
+async def test_a_take_back_is_seen_after_the_clock_was_set_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Law 13: as many turns are taken back as before, and none of them later than the last one."""
+    async with at_work() as work:
+        for session in ("s", "t", "u"):
+            await work.say(session, f"{session}1", f"{session}2")
+        await work.flush()
+        await work.store.rewind(Rewind(session="s", to="s1"))
+        await work.store.rewind(Rewind(session="t", to="t1"))
+        await work.quiet()
+        assert sorted(work.facts()) == ["s1", "t1", "u1", "u2"]
+
+        def swap(tx: Transaction) -> None:
+            checkout(tx, Checkout(session="s", tip="s2", restore=True))
+            rewind(tx, Rewind(session="u", to="u1"))
+
+        monkeypatch.setattr(work.store._writer, "_clock", lambda: 1_000)
+        await work.store.write(swap)
+        await work.quiet()
+        assert sorted(work.facts()) == ["s1", "t1", "u1"]
+
+
+async def test_what_a_person_reworded_stays_though_its_turn_is_taken_back() -> None:
+    """Laws 12 and 13: the words are theirs now; the untouched block beside it goes."""
+    async with at_work() as work:
+        await work.say("s", "m1", "m2", "m3")
+        await work.flush()
+        file = work.root / "topics" / "subjects" / "facts.md"
+        file.write_text(file.read_text("utf-8").replace("fact m2", "fact 改过的"), "utf-8")
+        await work.memory.rescan()
+        await work.store.rewind(Rewind(session="s", to="m1"))
+        await work.quiet()
+        assert work.facts() == ["m1", "改过的"]
 
 
 @pytest.mark.parametrize("place", ["writing", "installing"])
@@ -269,6 +310,18 @@ async def test_every_block_cites_its_turns() -> None:
         assert hits
         assert [source.turn for source in hits[0].sources] == ["m1"]
         assert "[^s-" in work.topic()
+
+
+async def test_turns_whose_labels_clash_are_cited_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Law 17: the writer is given the labels under which the turns are archived."""
+    monkeypatch.setattr(evidence, "label_of", lambda _space, _turn: f"s-{'0' * 12}")
+    async with at_work() as work:
+        await work.say("s", "m1", "m2")
+        await work.flush()
+        for turn in ("m1", "m2"):
+            asked = RecallRequest(query=f"fact {turn}", kinds=("block",))
+            hits = (await work.memory.recall(asked)).hits
+            assert [source.turn for source in hits[0].sources] == [turn]
 
 
 async def test_a_lost_workspace_is_written_anew() -> None:

@@ -134,3 +134,15 @@ async def test_holds_no_import_from_the_built_in_writer() -> None:
     async with at_work(BuiltinWriter()) as work:
         await bring_lines(work, lines)
         assert await work.owed_count() == 0
+
+
+async def test_archives_what_is_held_after_the_clock_was_set_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is parked at an earlier time than all that was archived before."""
+    async with at_work(Scribe(name="openai/far")) as work:
+        await bring(work, "s", ["m1", "m2"])
+        monkeypatch.setattr(work.store._writer, "_clock", lambda: 1_000)
+        await bring(work, "t", ["t1"])
+        await bring(work, "u", ["u1"])
+        assert sorted(work.source_ids()) == ["m1", "m2", "t1", "u1"]
