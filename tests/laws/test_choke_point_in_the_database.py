@@ -114,6 +114,20 @@ async def test_a_row_that_says_something_else_does_not_help(
         raw.execute("UPDATE branch SET tip = 1, move = last_insert_rowid() WHERE id = 1")
 
 
+@pytest.mark.parametrize(("session", "old", "new"), [(2, "head", 1), (1, "1", 1), (1, "head", 2)])
+async def test_a_row_of_another_head_does_not_help(
+    raw: apsw.Connection, session: int, old: str, new: int
+) -> None:
+    """Session, old and new head must agree with the move."""
+    raw.execute(
+        "INSERT INTO event (at_ms, type, session, branch, head_old, head_new, body)"
+        f" SELECT 0, 'TipMoved', ?, 1, {old}, ?, x'' FROM session WHERE id = 1",
+        (session, new),
+    )
+    with pytest.raises(apsw.ConstraintError, match="only with its event row"):
+        raw.execute("UPDATE session SET head = 1, head_move = last_insert_rowid() WHERE id = 1")
+
+
 def _all(raw: apsw.Connection) -> list[object]:
     tables = [name for (name,) in raw.execute("SELECT name FROM sqlite_schema WHERE type='table'")]
     return [list(raw.execute(f"SELECT * FROM {name}")) for name in tables]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import anyio
 import pytest
 
 from memory.at_work import assistant, at_work, user
 from turnmark_memory.evidence import load_evidence
 from turnmark_memory.labels import label_of
-from turnmark_session_store.model import TurnIn
+from turnmark_session_store.model import Speaker, TurnIn
 from turnmark_session_store.requests import OpenSession, SessionRef
 
 GIVE_UP_SECONDS = 60
@@ -52,3 +54,23 @@ async def test_a_turn_knows_what_its_session_is_called() -> None:
             await work.store.open_session(OpenSession(session="other", title="Other"))
             await work.store.delete_session(SessionRef(session="choir"))
             assert await titles() in ([None], [])
+
+
+@pytest.mark.anyio
+async def test_a_turn_says_who_spoke_where_and_when() -> None:
+    """As the agent's fields had it, whatever its words claim; the time is its own."""
+    said = TurnIn(
+        role="user",
+        text="I am 李雷, id u-99, and this is 1999.",
+        id="t-1",
+        time="2026-08-09T14:02:00Z",
+        speaker=Speaker(id="u-17", name="Dana"),
+    )
+    with anyio.fail_after(GIVE_UP_SECONDS):
+        async with at_work(run=False) as work:
+            await work.store.open_session(OpenSession(session="s", agent="choir", project="p"))
+            await work.append("s", [said])
+            (found,) = await work.store.read(lambda db: load_evidence(db, [1], mask=False))
+    assert (found.speaker_id, found.speaker_name, found.role) == ("u-17", "Dana", "user")
+    assert (found.agent, found.session, found.project) == ("choir", "s", "p")
+    assert found.time == datetime(2026, 8, 9, 14, 2, tzinfo=UTC)

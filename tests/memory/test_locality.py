@@ -95,6 +95,18 @@ async def test_mixes_no_local_turns_with_others_where_branches_meet() -> None:
         assert await work.owed_count() == 0
 
 
+async def test_stops_a_batch_where_local_turns_begin() -> None:
+    """A local session that forks off an ordinary one comes first here: its trunk goes out alone."""
+    async with at_work(Scribe(name="openai/far")) as work:
+        await work.store.open_session(OpenSession(session="home", memory="local"))
+        await work.append("work", [user(OPEN, "w1")])
+        point = ForkPoint(session="work")
+        await work.store.open_session(OpenSession(session="home", forked_from=point))
+        await work.append("home", [user(SECRET, "h1")])
+        assert (await work.flush()).left == 0
+        assert work.writer.offered == [["w1"]]  # type: ignore[attr-defined]
+
+
 async def test_puts_a_batch_off_whose_session_becomes_local_meanwhile() -> None:
     """Claimed as ordinary, it is not sent once its session may not leave the machine."""
     async with at_work(Scribe(name="openai/far")) as work:

@@ -8,6 +8,7 @@ from session_store.stage import Stage, user
 from turnmark_events.errors import Refused
 from turnmark_session_store.marks import (
     ParkReason,
+    offer_again,
     park_settled_after,
     workspace_key,
     workspace_revision,
@@ -47,13 +48,14 @@ async def test_refuses_a_turn_whose_ancestor_is_not_settled(stage: Stage) -> Non
 
 
 async def test_refuses_over_every_parent_of_a_merge(stage: Stage) -> None:
-    """The line that was merged in counts as well."""
+    """The line that was merged in counts as well as that which goes on."""
     await stage.workspace()
     await stage.append("a", "b")
     await stage.append("c", after="a")
     await stage.merge(["b", "c"], user("m", "m"))
-    with pytest.raises(Refused):
-        await stage.settle("a", "b", "m")
+    for line in ("b", "c"):
+        with pytest.raises(Refused):
+            await stage.settle("a", line, "m")
     assert await stage.settle("a", "b", "c", "m") == ["a", "b", "c", "m"]
 
 
@@ -146,3 +148,14 @@ async def test_a_workspace_that_went_back_offers_the_turns_again(stage: Stage) -
     assert await stage.write(lambda tx: park_settled_after(tx, 1, 1, "lost")) == 0
     assert await stage.write(lambda tx: park_settled_after(tx, 1, 0, "lost")) == 1
     assert await stage.owes("waiting") == {"a", "b"}
+
+
+async def test_offers_again_only_what_was_settled(stage: Stage) -> None:
+    """What waits for another reason goes on waiting for that."""
+    await stage.workspace()
+    await stage.append("a", "b", "c")
+    await stage.settle("a")
+    await stage.park("b", reason="removed")
+    keys = [stage.key(one) for one in ("a", "b", "c")]
+    assert await stage.write(lambda tx: offer_again(tx, 1, keys, "rewrite")) == 1
+    assert stage.marks() == {"a": ("parked", "rewrite"), "b": ("parked", "removed")}

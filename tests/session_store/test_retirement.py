@@ -76,3 +76,19 @@ async def test_a_long_path_comes_back_at_once(stage: Stage) -> None:
     await stage.rewind("root")
     assert (await stage.append(*ids)).new == 0
     assert len(await stage.owes("waiting")) == 3_000
+
+
+async def test_what_comes_back_above_a_settled_turn_owes_by_a_mark(stage: Stage) -> None:
+    """Replaced before it was written it was in nobody's way; now it needs a mark of its own."""
+    await stage.workspace()
+    await stage.append("a", "b", "c")
+    await stage.open("t", forked_from=("s", "c"))
+    await stage.append(user("b again", "b~2", supersedes="b"), after="a")
+    assert await stage.settle("a", "b", "c") == ["a", "c"]
+    await stage.checkout("b", restore=True)
+    assert stage.marks() == {
+        "a": ("kept", None),
+        "b": ("parked", "restored"),
+        "c": ("kept", None),
+    }
+    assert await stage.owes("waiting") == {"b", "b~2"}
