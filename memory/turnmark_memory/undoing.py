@@ -42,6 +42,7 @@ from turnmark_memory.topic_path import CORE
 from turnmark_memory.workspace import RevisionStamp
 from turnmark_session_store import SessionStore
 
+_CHANGED = "was changed since"
 _NAMED_LIMIT = 5
 """Blocks that a refusal names in its sentence; its facts list them all."""
 
@@ -65,7 +66,10 @@ class Undoing:
         self._installer = installer
 
     async def undo(self, asked: UndoRequest) -> Undone:
-        """Takes back exactly one revision; with `force` those of its blocks that can be.
+        """Takes back exactly one revision.
+
+        With `force` also blocks that were changed since, later words included, and only those of
+        its blocks that can be taken back.
 
         Raises:
             NotFound: if there is no such revision.
@@ -79,7 +83,8 @@ class Undoing:
         fallen = frozenset(label for label, ref in turns.items() if ref in gone)
 
         def carry_out(sources: Sources) -> Applied:
-            return _Undo(record, self._shelf, sources, fallen).carry_out(force=asked.force)
+            undo = _Undo(record, self._shelf, sources, fallen, force=asked.force)
+            return undo.carry_out()
 
         cause = f"undo of {asked.revision}"
         work = Work(name=cause, by_person=True, carry_out=carry_out)
@@ -115,9 +120,16 @@ class _Undo:
     """One revision on its way back; one use."""
 
     def __init__(
-        self, record: RevisionRecord, shelf: Shelf, sources: Sources, fallen: frozenset[str]
+        self,
+        record: RevisionRecord,
+        shelf: Shelf,
+        sources: Sources,
+        fallen: frozenset[str],
+        *,
+        force: bool,
     ) -> None:
         self._record = record
+        self._force = force
         self._index = shelf.index
         self._archive = shelf.archive
         self._sources = sources
@@ -131,13 +143,13 @@ class _Undo:
         self._is_newest = isinstance(stamp, RevisionStamp) and stamp.revision == record.revision
         self._blocked: dict[Place, str] = {}
 
-    def carry_out(self, *, force: bool) -> Applied:
+    def carry_out(self) -> Applied:
         """Returns what the undo makes of the topics; see `Undoing.undo` for what it refuses."""
         self._find_blocked()
         wanted = {
             place: change for place, change in self._changes.items() if place not in self._blocked
         }
-        if self._blocked and not (force and wanted):
+        if self._blocked and not (self._force and wanted):
             raise self._refusal(any_left=bool(wanted))
         before = {topic: self._sources.load(topic) for topic, _ in wanted}
         exact = {} if self._blocked else self._exact()
@@ -201,7 +213,8 @@ class _Undo:
         reasons = {block: reason for (_, block), reason in self._blocked.items()}
         named = "; ".join(f"{block} {why}" for block, why in [*reasons.items()][:_NAMED_LIMIT])
         more = f"; and {len(reasons) - _NAMED_LIMIT} more" if len(reasons) > _NAMED_LIMIT else ""
-        rest = ", or take back the rest of it with force" if any_left else ""
+        eased = any_left or _CHANGED in reasons.values()
+        rest = ", or take back what can be with force" if eased and not self._force else ""
         return Refused(
             f"revision {number} can't be taken back: {named}{more}. Undo what came later first"
             f"{rest}",
@@ -230,8 +243,10 @@ class _Undo:
         if change.is_scrubbed:
             return "was forgotten"
         line, _ = line_of(self._sources.load(change.topic), change.block)
-        if line != change.new:
-            return "was changed since" if line is not None else "is gone since"
+        if line is None and change.new is not None:
+            return "is gone since"
+        if line != change.new and not (self._force and change.new is not None):
+            return _CHANGED
         if change.new is None and not _is_pin(change):
             holder = self._index.block(change.block)
             if holder is not None and holder.block not in self._names:

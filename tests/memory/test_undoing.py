@@ -149,7 +149,7 @@ async def test_undo_of_a_retirement_brings_the_pin_back_and_can_be_undone() -> N
 
 
 async def test_undo_refuses_what_was_changed_since_and_lists_it() -> None:
-    """With force the other blocks of the revision go back, the changed one stays."""
+    """With force it goes back all the same, as a revision that can be undone."""
     async with at_work() as work:
         hand = await ByHand(work).begin()
         first, second = (
@@ -166,11 +166,27 @@ async def test_undo_refuses_what_was_changed_since_and_lists_it() -> None:
         assert refusal.value.facts["reasons"] == {second: "was changed since"}
         assert seen(work.root) == files
         undone = await hand.undo(1, force=True)
-        assert undone.blocks == [first]
-        assert live_blocks(work.root) == [second]
-        assert "审计" in work.topic("people/dana")
+        assert undone.blocks == [first, second]
+        assert live_blocks(work.root) == []
         with pytest.raises(Refused, match="came later"):
             await hand.undo(1, force=True)
+        await hand.undo(undone.revision)
+        assert seen(work.root) == files
+
+
+async def test_a_forced_undo_brings_back_the_words_from_before_its_revision() -> None:
+    """What was written over them since goes, and what stands beside them stays."""
+    async with at_work() as work:
+        hand = await ByHand(work).begin()
+        add = Add(topic="people/dana", text="Dana leads billing.", cites=("talk#t1",))
+        other = Add(topic="people/dana", text="她负责税务。", cites=("talk#t2",))
+        block, beside = (await hand.edit(add, other)).blocks
+        before = work.topic("people/dana")
+        for text in ("Dana leads audit.", "Dana leads sales."):
+            await hand.edit(Revise(block=block, text=text, cites=("talk#t1",)))
+        assert (await hand.undo(2, force=True)).blocks == [block]
+        assert work.topic("people/dana") == before
+        assert live_blocks(work.root) == [block, beside]
 
 
 async def test_undo_refuses_to_leave_a_pin_a_link_or_a_superseded_block_alone() -> None:

@@ -16,7 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="leave blocks that later revisions changed or rest on, take back the rest",
+        help="also blocks that were changed since; leave those that others rest on",
     )
 
 
