@@ -6,11 +6,15 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
-from turnmark.config import decode_config
+from turnmark.config import Config, decode_config
+from turnmark.methods import method_table
 
 ROOT = Path(__file__).resolve().parents[1]
 READMES = ("README.md", "README.zh.md")
@@ -98,3 +102,56 @@ def test_links_to_what_is_there(document: str) -> None:
     """Every link inside the repository has an end."""
     for link in _LINK.findall(text_of(document)):
         assert ((ROOT / document).parent / link).exists(), link
+
+
+class Anything:
+    """Stands for what answers; a table of methods only looks its functions up."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_given: None
+
+
+def test_tells_programs_of_every_method_and_its_params() -> None:
+    """The page for an agent of one's own names what the socket takes, with a `?` for may."""
+    it: Any = Anything()
+    rows = re.findall(
+        r"^\| `([a-z._]+)` \|([^|]*)\|", text_of("docs/your-own-agent.md"), re.MULTILINE
+    )
+    told = {name: set(re.findall(r"\w+\??", params.replace("one of", ""))) for name, params in rows}
+    taken = {
+        name: {
+            f"{field.encode_name}{'' if field.required else '?'}"
+            for field in msgspec.structs.fields(method.params)
+        }
+        for name, method in method_table(it, it, it, it).items()
+    }
+    aims = {"block", "turn", "session", "speaker", "query"}  # exactly one of them is needed
+    told["memory.forget"] = {f"{one}?" if one in aims else one for one in told["memory.forget"]}
+    assert told == taken
+
+
+def keys_of(table: type[msgspec.Struct], prefix: str = "") -> Iterator[str]:
+    """Yields the keys of a configuration's table, those of its tables with their names."""
+    for field in msgspec.structs.fields(table):
+        inner = field.type
+        if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+            yield from keys_of(inner, f"{prefix}{field.encode_name}.")
+        else:
+            yield f"{prefix}{field.encode_name}"
+
+
+def test_explains_every_key_of_the_configuration() -> None:
+    """By its full name, or in the row of the table's first agent."""
+    page = text_of("docs/configuration.md")
+    keys = list(keys_of(Config))
+    assert "memory.idle_minutes" in keys
+    for key in keys:
+        table, _, name = key.rpartition(".")
+        assert f"`{key}`" in page or (table == "transcripts" and f"`{name}`" in page), key
+
+
+def test_leads_to_every_document() -> None:
+    """From either README each page of docs/ is one step away."""
+    pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
+    for readme in READMES:
+        assert pages <= set(_LINK.findall(text_of(readme)))

@@ -74,6 +74,15 @@ def test_the_python_example_runs(place: DaemonPlace, readme: str) -> None:
     assert "I moved to Porto." in typed(place, "-c", example)
 
 
+def test_the_agent_of_ones_own_runs(place: DaemonPlace) -> None:
+    """The page's example remembers what was said, and what was taken back is not there."""
+    (example,) = PYTHON.findall((ROOT / "docs" / "your-own-agent.md").read_text("utf-8"))
+    typed(place, "-c", example)
+    typed(place, "-m", "turnmark", "flush")
+    assert "moved to Porto" in typed(place, "-m", "turnmark", "recall", "Where do I live?")
+    assert "at ten" not in typed(place, "-m", "turnmark", "core")
+
+
 LISTS = ["sessions", "owed", "topics", "core", "status", "flush", "organize"]
 
 
