@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
 import anyio
 import pytest
 
-from turnmark.directory_watch import DirectoryWatch
+from turnmark.directory_watch import Changes, DirectoryWatch
 
 pytestmark = pytest.mark.anyio
 
@@ -76,3 +77,15 @@ async def test_a_directory_under_two_paths_tells_by_each_that_is_followed(tmp_pa
         assert watch.follow([link]) == [link]
         (place / "three").touch()
         await heard(watch, lambda paths: link / "three" in paths)
+
+
+def test_says_that_changes_were_lost(tmp_path: Path) -> None:
+    """The kernel's queue ran over: it names no directory, and everything has to be looked at."""
+    with DirectoryWatch() as watch:
+        watch.follow([tmp_path])
+        ran_over = struct.pack("iIII", -1, 0x4000, 0, 0)  # IN_Q_OVERFLOW
+        assert watch._heard(ran_over) == Changes(paths=frozenset(), lost=True)
+        (watched,) = watch._watches.values()
+        created = struct.pack("iIII4s", watched, 0x100, 0, 4, b"a\0\0\0")  # IN_CREATE
+        assert watch._heard(created) == Changes(paths=frozenset({tmp_path / "a"}), lost=False)
+        assert watch._heard(created + ran_over).lost

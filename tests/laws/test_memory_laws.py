@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import anyio
@@ -171,6 +172,24 @@ async def test_what_a_person_reworded_stays_though_its_turn_is_taken_back() -> N
         assert work.facts() == ["m1", "改过的"]
 
 
+async def test_what_a_person_removed_is_written_again_only_when_asked() -> None:
+    """Laws 7 and 12: a flush leaves it alone, however often; one that names it does not."""
+    async with at_work() as work:
+        await work.say("s", "m1", "m2")
+        await work.flush()
+        file = work.root / "topics" / "subjects" / "facts.md"
+        lines = file.read_text("utf-8").splitlines(keepends=True)
+        file.write_text("".join(line for line in lines if "fact m2" not in line), "utf-8")
+        await work.memory.rescan()
+        await work.say("s", "m3")
+        for _ in range(2):
+            await work.flush()
+            assert (await work.marks())["m2"] == ("parked", "removed")
+            assert work.facts() == ["m1", "m3"]
+        await work.flush(removed=True)
+        assert sorted(work.facts()) == ["m1", "m2", "m3"]
+
+
 @pytest.mark.parametrize("place", ["writing", "installing"])
 async def test_turns_taken_back_under_a_batch_are_not_settled(
     place: str, monkeypatch: pytest.MonkeyPatch
@@ -322,6 +341,44 @@ async def test_turns_whose_labels_clash_are_cited_apart(monkeypatch: pytest.Monk
             asked = RecallRequest(query=f"fact {turn}", kinds=("block",))
             hits = (await work.memory.recall(asked)).hits
             assert [source.turn for source in hits[0].sources] == [turn]
+
+
+DERIVED = ("core.md", "timeline", ".turnmark/index.db", ".turnmark/sources.db")
+
+
+def derived(root: Path) -> dict[str, str]:
+    """Returns the derived files that people read."""
+    files = [root / "core.md", *sorted((root / "timeline").rglob("*.md"))]
+    return {str(file.relative_to(root)): file.read_text("utf-8") for file in files}
+
+
+@pytest.mark.parametrize("how", ["deleted", "edited"])
+async def test_what_is_derived_is_made_anew(how: str) -> None:
+    """Law 11: deleting it loses nothing, and no edit of it counts; a start or an install tells."""
+    async with at_work() as work:
+        await work.say("s", "m1", "m2")
+        await work.flush()
+        wanted = derived(work.root)
+        assert len(wanted) > 1
+        await work.stop()
+        for name in DERIVED:
+            path = work.root / name
+            if how == "edited" and name == "core.md":
+                path.write_text("mine\n", "utf-8")
+            elif path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        await work.start()
+        assert derived(work.root) == wanted
+        assert (await work.memory.recall(RecallRequest(query="fact m1"))).hits
+        (work.root / "core.md").write_text("mine\n", "utf-8")
+        await work.say("s", "m3")
+        await work.flush()
+        await work.quiet()
+        now = derived(work.root)["core.md"]
+        assert "mine" not in now
+        assert all(f"fact {turn}" in now for turn in ("m1", "m2", "m3"))
 
 
 async def test_a_lost_workspace_is_written_anew() -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import anyio
 import pytest
+from structlog.testing import capture_logs
 
-from memory.at_work import AtWork, at_work, keep, keep_each, numbered, said
+from memory.at_work import NOTHING, AtWork, at_work, keep, keep_each, numbered, said
 from turnmark_events.errors import Refused, Unavailable
 from turnmark_events.types import CoreRebuilt
 from turnmark_memory.memory import Memory
@@ -222,20 +223,27 @@ async def test_offers_what_an_older_workspace_no_longer_holds_again_once() -> No
 
 @pytest.mark.parametrize("damage", ["unreadable", "missing", "negative"])
 async def test_offers_all_again_where_the_revision_cant_be_trusted(damage: str) -> None:
-    """Law 5: every turn comes again; what memory holds already is not said twice."""
+    """Law 5: every turn comes again, and it is said; what memory holds is not said twice."""
     async with at_work() as work:
         await work.say("s", "m1", "m2")
         await work.flush()
+        work.scribe.answer = lambda _: NOTHING
+        await work.say("t", "n1")
+        await work.flush()
+        work.scribe.answer = keep_each
         await work.stop()
         file = work.root / ".turnmark" / "revision.json"
         if damage == "missing":
             file.unlink()
         else:
             file.write_text("{" if damage == "unreadable" else '{"revision": -1, "at": null}')
-        await work.start()
-        assert set((await work.marks()).values()) == {("parked", "lost")}
+        with capture_logs() as logs:
+            await work.start()
+        (told,) = (one for one in logs if one["event"] == "workspace_went_back")
+        assert (told["log_level"], told["turns_offered_again"]) == ("warning", 3)
+        assert await work.marks() == dict.fromkeys(["m1", "m2", "n1"], ("parked", "lost"))
         await work.flush()
-        assert sorted(work.facts()) == ["m1", "m2"]
+        assert sorted(work.facts()) == ["m1", "m2", "n1"]
         assert (await work.memory.recall(RecallRequest(query="fact m1"))).hits
 
 

@@ -111,6 +111,16 @@ async def test_a_spawn_takes_the_head_of_a_session_without_one(stage: Stage) -> 
     assert answer.recordable
 
 
+async def test_only_the_task_itself_is_not_recordable(stage: Stage) -> None:
+    """What a person says to a sub-agent later is, caller or not; so is all that it answers."""
+    await stage.append("a")
+    caller = CallerRef(session="s", turn="a")
+    task, later = user("task", "x", caller=caller), user("and more", "y", caller=caller)
+    await stage.append(task, later, session="sub")
+    rows = stage.sql("SELECT key, recordable FROM turn ORDER BY id")
+    assert rows == [("a", 1), ("x", 0), ("y", 1)]
+
+
 async def test_the_sessions_caller_is_only_of_its_first_root(stage: Stage) -> None:
     """A second root has no caller; the first one again is the same turn."""
     await stage.append("a")

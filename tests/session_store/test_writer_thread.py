@@ -366,6 +366,21 @@ def test_a_full_disk_fails_the_group_and_writing_goes_on_later(failing: Writer) 
     assert failing.names() == ["before", "after"]
 
 
+def test_nothing_is_said_of_a_group_that_failed(failing: Writer) -> None:
+    """Its events were never written, whoever caused them, and their numbers are given again."""
+    gate = failing.hold()
+    group = [failing.submit(said(2)), failing.repeatable(said(1))]
+    _FAILURES["full"] = 1
+    gate.may_go.set()
+    for answer in group:
+        with pytest.raises(Unavailable, match="disk is full"):
+            answer.result(WAIT_SECONDS)
+    assert [line for line in failing.log if line.startswith("event")] == []
+    _FAILURES.clear()
+    failing.submit(said(1)).result(WAIT_SECONDS)
+    assert [line for line in failing.log if line.startswith("event")] == ["event 1"]
+
+
 def test_a_bug_in_the_delivery_leaves_nobody_waiting(place: Path) -> None:
     """The group is answered with an error, and nothing more is written."""
     writer = Writer(place / "sessions.db")
