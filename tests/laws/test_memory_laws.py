@@ -8,11 +8,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from memory.at_work import Hold, assistant, at_work, keep, keep_each, numbered, user
+from memory.at_work import Hold, Poisoned, assistant, at_work, keep, keep_each, numbered, user
 from turnmark_events.types import TipIdle, TipMoved
 from turnmark_memory import evidence
 from turnmark_memory.model import Add, Answer, Batch, Edits
-from turnmark_memory.requests import RecallRequest
+from turnmark_memory.requests import ContextRequest, RecallRequest, TopicsRequest
 from turnmark_memory.revisions import history
 from turnmark_session_store.checkout import checkout, rewind
 from turnmark_session_store.requests import Archive, Checkout, Rewind, SessionRef
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_marking_is_not_activity() -> None:
-    """Law 8: a batch moves no head, no time, no deadline, and says nothing of tips."""
+    """Law 8: no head, no time, no deadline moves, whatever is marked, and no tip is spoken of."""
     async with at_work() as work:
         await work.say("s", "m1", "m2")
         await work.say("s", "a1", after="m1")
@@ -35,6 +35,12 @@ async def test_marking_is_not_activity() -> None:
         await work.flush()
         await work.quiet()
         assert len(work.facts()) == 3
+        assert (await work.rows(state), await work.rows(tips)) == before
+        await work.flush(rewrite="scribe")
+        work.scribe.answer = Poisoned("m1")
+        await work.flush(rewrite="scribe")
+        await work.quiet()
+        assert (await work.marks())["m1"][0] == "parked"
         assert (await work.rows(state), await work.rows(tips)) == before
         assert len([one for one in work.events if isinstance(one, TipMoved | TipIdle)]) == said
 
@@ -53,6 +59,22 @@ async def test_an_append_doesnt_wait_for_a_writer() -> None:
         assert not hold.end.is_set()
         hold.end.set()
         await work.wait_written("m1")
+
+
+async def test_nobody_waits_for_an_install() -> None:
+    """Law 9: what agents ask and say goes on while another install has the topics to itself."""
+    async with at_work() as work:
+        await work.say("s", "m1")
+        await work.flush()
+        async with work.memory.installer._serial:
+            with anyio.fail_after(60):
+                await work.say("s", "m2")
+                assert (await work.memory.recall(RecallRequest(query="fact m1"))).hits
+                assert "fact m1" in (await work.memory.context(ContextRequest())).text
+                assert (await work.memory.topics(TopicsRequest())).topics
+                assert await work.owed_count() == 1
+        await work.flush()
+        assert work.facts() == ["m1", "m2"]
 
 
 async def test_a_block_stays_whose_turns_come_back_while_its_retiring_waits() -> None:

@@ -8,15 +8,17 @@ clock that jumps.
 from __future__ import annotations
 
 import resource
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import anyio
 import pytest
 
-from turnmark_session_store.deadline import DeadlineTimer, Wake, _LongSleep
+from turnmark_session_store.deadline import DeadlineTimer, Wake, _LongSleep, _TimerFd
 
 
 class Clock:
@@ -169,3 +171,21 @@ async def test_long_sleep_notices_a_clock_that_was_set(clock: Clock) -> None:
                 timer.set_changed()
             assert await timer.wait_until(None) is Wake.CHANGED
     assert woken == [Wake.CLOCK_SET]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="timerfd is Linux's")
+@pytest.mark.anyio
+async def test_asks_the_kernel_to_be_told_of_a_set_clock() -> None:
+    """Whenever it waits, for a deadline or for ever: the kernel says how the timer is armed."""
+    for deadline in (datetime.now(UTC) + timedelta(hours=1), None):
+        with DeadlineTimer(lambda: datetime.now(UTC)) as timer:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(timer.wait_until, deadline)
+                await anyio.wait_all_tasks_blocked()
+                alarm = timer._alarm
+                assert isinstance(alarm, _TimerFd)
+                told = Path(f"/proc/self/fdinfo/{alarm._fd}").read_text("utf-8")
+                tasks.cancel_scope.cancel()
+        # TFD_TIMER_ABSTIME and TFD_TIMER_CANCEL_ON_SET of include/uapi/linux/timerfd.h
+        assert "settime flags: 03" in told
+        assert "clockid: 0" in told
