@@ -41,12 +41,16 @@ async def show(store: SessionStore, shelf: Shelf, ref: str) -> Shown:
         Forgotten: if it was forgotten.
     """
     name = ref.removeprefix("^")
-    if is_block_id(name):
-        return await anyio.to_thread.run_sync(_block, shelf, name)
-    if is_label(name):
-        return await anyio.to_thread.run_sync(_source, shelf, name)
-    topic = await anyio.to_thread.run_sync(_topic, shelf, ref)
-    return topic or await _turn(store, shelf, ref)
+    if not (is_block_id(name) or is_label(name)):
+        topic = await anyio.to_thread.run_sync(_topic, shelf, ref)
+        return topic or await _turn(store, shelf, ref)
+    try:
+        return await anyio.to_thread.run_sync(_block if is_block_id(name) else _source, shelf, name)
+    except NotFound as missing:
+        try:  # an agent may call its turns so, too
+            return await _turn(store, shelf, ref)
+        except NotFound:
+            raise missing from None
 
 
 def _block(shelf: Shelf, name: str) -> Shown:

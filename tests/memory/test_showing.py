@@ -52,6 +52,14 @@ async def test_says_what_it_can_not_show() -> None:
             await work.memory.show(ShowRequest(ref="m1"))
 
 
+async def test_a_turn_may_be_called_like_a_block_or_a_source() -> None:
+    """Where there is none of that name, the turn of an agent that numbers its own so is shown."""
+    async with at_work() as work:
+        for name in ("b-00000000", "s-000000000000"):
+            await work.append("s", [user(f"fact {name}", name)])
+            assert (await work.memory.show(ShowRequest(ref=name))).text == f"fact {name}"
+
+
 async def test_tells_forgotten_from_unknown() -> None:
     """A label and a turn that were erased are `forgotten`, with no word of them."""
     async with at_work() as work:
