@@ -173,6 +173,11 @@ async def test_long_sleep_notices_a_clock_that_was_set(clock: Clock) -> None:
     assert woken == [Wake.CLOCK_SET]
 
 
+def told_of(fd: int) -> str:
+    """Returns what the kernel says of a descriptor."""
+    return Path(f"/proc/self/fdinfo/{fd}").read_text("utf-8")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="timerfd is Linux's")
 @pytest.mark.anyio
 async def test_asks_the_kernel_to_be_told_of_a_set_clock() -> None:
@@ -184,7 +189,7 @@ async def test_asks_the_kernel_to_be_told_of_a_set_clock() -> None:
                 await anyio.wait_all_tasks_blocked()
                 alarm = timer._alarm
                 assert isinstance(alarm, _TimerFd)
-                told = Path(f"/proc/self/fdinfo/{alarm._fd}").read_text("utf-8")
+                told = told_of(alarm._fd)
                 tasks.cancel_scope.cancel()
         # TFD_TIMER_ABSTIME and TFD_TIMER_CANCEL_ON_SET of include/uapi/linux/timerfd.h
         assert "settime flags: 03" in told
