@@ -320,14 +320,7 @@ def left_of(db: apsw.Connection, workspace: int, turns: Iterable[int]) -> int:
     return int(found[0])
 
 
-class Released(msgspec.Struct, frozen=True, kw_only=True):
-    """Branches of conversations whose back-off is over: those fallen silent, and the others."""
-
-    whole: frozenset[str]
-    moved: frozenset[str]
-
-
-def released(db: apsw.Connection, workspace: int, at_ms: int) -> Released:
+def released(db: apsw.Connection, workspace: int, at_ms: int) -> list[LiveTip]:
     """Returns the branches of the conversations whose back-off is over by `at_ms`."""
     roots = {
         root
@@ -338,14 +331,10 @@ def released(db: apsw.Connection, workspace: int, at_ms: int) -> Released:
         )
     }
     if not roots:
-        return Released(whole=frozenset(), moved=frozenset())
+        return []
     joined = _Joined(db)
-    mine = [
+    return [
         live
         for live in owing_branches(db, workspace)
         if not roots.isdisjoint(joined.with_root(live.root))
     ]
-    return Released(
-        whole=frozenset(live.branch_name for live in mine if live.idle_ms is None),
-        moved=frozenset(live.branch_name for live in mine if live.idle_ms is not None),
-    )
