@@ -7,7 +7,7 @@ workspace is the one that the marks speak of. `run` starts the worker and the ni
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,32 +20,28 @@ import structlog
 from turnmark_events.bus import Bus
 from turnmark_events.errors import Unavailable
 from turnmark_memory.adopting import Adopted, Adopting
-from turnmark_memory.archive import Archive
+from turnmark_memory.answering import Answering
 from turnmark_memory.asking import Asking
-from turnmark_memory.bases import Bases, Problem
+from turnmark_memory.bases import Problem
 from turnmark_memory.breaker import Breaker
 from turnmark_memory.citing import Citing
-from turnmark_memory.context import Context, ContextAnswer
+from turnmark_memory.context import ContextAnswer
 from turnmark_memory.core_page import CoreAnswer
 from turnmark_memory.editing import Edited, Editing
 from turnmark_memory.embedding.embedder import Embedder
 from turnmark_memory.embedding.meaning import Meaning
 from turnmark_memory.flushing import FlushAnswer, Flushing, Progress
 from turnmark_memory.forgetting import ForgetPlan, Forgetting, Forgot
-from turnmark_memory.index import Index
-from turnmark_memory.index_file import DamagedIndex
 from turnmark_memory.install import Installer
-from turnmark_memory.locality import BUILTIN, local_sessions, open_topics
+from turnmark_memory.locality import BUILTIN
 from turnmark_memory.models.model import Model
-from turnmark_memory.night import NightClock, next_due
+from turnmark_memory.night import NightClock
 from turnmark_memory.night_work import NightWork
 from turnmark_memory.organizing import Organized, Organizing
 from turnmark_memory.owing import OwedPage, owed_page
 from turnmark_memory.planning import Look
-from turnmark_memory.project_core import core_within
 from turnmark_memory.quiet import QuietEdits
-from turnmark_memory.recall import Recall, RecallAnswer
-from turnmark_memory.relations import StoreRelations
+from turnmark_memory.recall import RecallAnswer
 from turnmark_memory.remembering import Remembered, Remembering
 from turnmark_memory.requests import (
     AdoptRequest,
@@ -64,34 +60,23 @@ from turnmark_memory.requests import (
     UndoRequest,
 )
 from turnmark_memory.revision_listing import RevisionList, list_revisions
-from turnmark_memory.selecting import Selecting, Topics
 from turnmark_memory.shelf import Shelf
-from turnmark_memory.showing import Shown, show
+from turnmark_memory.showing import Shown
 from turnmark_memory.taking_back import TakingBack
+from turnmark_memory.taking_up import TakingUp
 from turnmark_memory.topic_listing import TopicList, list_topics
 from turnmark_memory.undoing import Undoing, Undone
 from turnmark_memory.uses import Uses
-from turnmark_memory.whereabouts import note_place
 from turnmark_memory.worker import Worker
 from turnmark_memory.workspace import (
-    BASES_FILE,
-    CORE_PAGE,
-    INDEX_FILE,
     TOPICS,
-    RevisionStamp,
-    UnreadableRevision,
-    Workspace,
 )
 from turnmark_memory.writers.writer import Writer
 from turnmark_memory.writing import Writing
 from turnmark_session_store import SessionStore
-from turnmark_session_store.backlog import park_backlog, release_backlog
-from turnmark_session_store.batches import take_over
-from turnmark_session_store.failpoints import failpoint
+from turnmark_session_store.backlog import park_backlog
 from turnmark_session_store.marks import (
-    park_settled_after,
     workspace_key,
-    workspace_revision,
 )
 from turnmark_session_store.transaction import Transaction
 
@@ -161,17 +146,17 @@ class Memory:
             trigger_tokens=settings.trigger_tokens,
             spares_local=asking.keeps_apart,
         )
-        self._selector = selector
         self._meaning = Meaning(shelf.index, shelf.vectors, embedder)
-        self._recall = Recall(
-            shelf.index,
-            StoreRelations(store),
-            count,
-            dense=None if embedder is None else self._meaning,
-            selecting=None if selector is None else Selecting(selector, hide=self._open_topics),
-        )
         self._uses = Uses(shelf.workspace.tree)
-        self._context = Context(self._recall, self._read_core, count, self._uses.note)
+        self._answering = Answering(
+            store,
+            shelf,
+            key,
+            count=count,
+            uses=self._uses,
+            dense=None if embedder is None else self._meaning,
+            selector=selector,
+        )
         citing = Citing(store, shelf, mask_on_exit=settings.mask_on_exit)
         self._editing = Editing(shelf, self.installer, citing)
         self._remembering = Remembering(store, shelf, key, self._editing, citing)
@@ -223,7 +208,7 @@ class Memory:
             Refused: if the workspace can't be used; the message says what to do.
             Unavailable: if the disk fails.
         """
-        shelf = await anyio.to_thread.run_sync(lambda: _open_shelf(root, count))
+        shelf = await anyio.to_thread.run_sync(lambda: Shelf.open(root, count))
         try:
             name = str(shelf.workspace.id)
             key = await store.write(lambda tx: workspace_key(tx, name))
@@ -241,88 +226,21 @@ class Memory:
             )
             await memory._take_up()
         except BaseException:
-            _close_shelf(shelf)
+            shelf.close()
             raise
         return memory
 
     async def _take_up(self) -> None:
-        """Brings files, marks and index to one revision before anybody asks for anything."""
-        installs = await self._store.write(lambda tx: take_over(tx, self.key))
-        failpoint("start.taken_over")
-        # Before an install is finished, whose number would hide what the index lost before it.
-        behind = await self._is_index_behind()
-        await self.installer.roll_forward(installs)
-        failpoint("start.rolled_forward")
-        await self._organizing.load()
-        await self._check_revision()
-        await self._look_for_a_twin()
-        await self._store.write(lambda tx: _offer_to_new_writer(tx, self.key, self._writer.name))
-        if not self.holds_backlog:
-            await self._store.write(lambda tx: release_backlog(tx, self.key), background=True)
-        await self._begin_nights()
-        behind = behind or await self._is_index_behind()
-        if behind:
-            revision = await self._store.read(lambda db: workspace_revision(db, self.key))
-            await anyio.to_thread.run_sync(self._shelf.rebuild, revision)
+        """Brings everything to one revision before anybody asks for anything."""
+        taking_up = TakingUp(self._store, self._shelf, self.installer, self.key)
+        rebuilt = await taking_up.take_up(
+            writer=self._writer.name, holds_backlog=self.holds_backlog
+        )
+        self._twin = taking_up.twin
+        await self._organizing.load(self._settings.nightly)
         await self._edits.rescan()
-        await self.installer.rebuild_timeline(whole=behind)
+        await self.installer.rebuild_timeline(whole=rebuilt)
         await self.installer.rebuild_core()
-
-    async def _is_index_behind(self) -> bool:
-        """Tells whether the index lacks an install, or turns: a power cut may cost its last writes.
-
-        Turns of which nothing was kept come without an install, so they are counted.
-        """
-        revision = await self._store.read(lambda db: workspace_revision(db, self.key))
-        index, archive = self._shelf.index, self._shelf.archive
-
-        def look() -> bool:
-            return index.revision != revision or index.counts().turns != archive.count()
-
-        return await anyio.to_thread.run_sync(look)
-
-    async def _look_for_a_twin(self) -> None:
-        """Notes where the workspace is, and says so if its id is at another place too (law 5)."""
-        root = self._shelf.workspace.root
-        others = await self._store.write(lambda tx: note_place(tx.db, self.workspace, root))
-        self._twin = str(others[0]) if others else None
-        if self._twin is not None:
-            log.warning("workspace_at_two_places", workspace=self.workspace, also=self._twin)
-
-    async def _begin_nights(self) -> None:
-        """Lets a new workspace begin with the next night: it has missed none."""
-        if self._settings.nightly is None or await self._organizing.last_night() is not None:
-            return
-        day, due = next_due(datetime.now(UTC), None, self._settings.nightly)
-        begun = day if due <= datetime.now(UTC) else day - timedelta(days=1)
-        await self._store.write(
-            lambda tx: tx.execute(
-                "UPDATE workspace SET last_night = ? WHERE id = ?", (begun.isoformat(), self.key)
-            )
-        )
-
-    async def _check_revision(self) -> None:
-        """Compares what the workspace says of itself with what the marks rest on (law 5)."""
-        stamp = await anyio.to_thread.run_sync(self._shelf.workspace.revision)
-        known = await self._store.read(lambda db: workspace_revision(db, self.key))
-        if isinstance(stamp, RevisionStamp) and stamp.revision == known:
-            return
-        if isinstance(stamp, RevisionStamp) and stamp.revision > known:
-            await self._store.write(lambda tx: _reach(tx, self.key, stamp.revision))
-            log.warning("marks_went_back", workspace=stamp.revision, marks=known)
-            return
-        trusted = 0 if isinstance(stamp, UnreadableRevision) else stamp.revision
-        parked = await self._store.write(
-            lambda tx: park_settled_after(tx, self.key, trusted, "lost")
-        )
-        log.warning(
-            "workspace_went_back",
-            workspace=trusted,
-            marks=known,
-            turns_offered_again=parked,
-            unreadable=isinstance(stamp, UnreadableRevision),
-        )
-        await self.installer.went_back(known + 1)
 
     async def run(self, bus: Bus, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         """Runs the worker and the night until cancelled."""
@@ -362,7 +280,7 @@ class Memory:
     def close(self) -> None:
         """Closes index, archive and workspace; nothing may be running any more."""
         self._uses.write()
-        _close_shelf(self._shelf)
+        self._shelf.close()
 
     @property
     def workspace(self) -> str:
@@ -370,29 +288,12 @@ class Memory:
         return str(self._shelf.workspace.id)
 
     async def recall(self, asked: RecallRequest) -> RecallAnswer:
-        """Returns what memory holds about a query; see `recall.Recall`.
-
-        A question from a local session is not put to a model elsewhere: words answer it.
-        """
-        if asked.mode == "select" and await self._is_kept_from_selector(asked.session):
-            asked = msgspec.structs.replace(asked, mode="hybrid")
-        return await self._over_index(lambda: self._recall.recall(asked))
-
-    async def _is_kept_from_selector(self, session: str | None) -> bool:
-        if session is None or self._selector is None or self._selector.is_local:
-            return False
-        return session in await self._store.read(local_sessions)
-
-    async def _open_topics(self, topics: Topics) -> Topics:
-        """Returns the topics but those that hold only what local sessions said."""
-        kept_in = await self._store.read(local_sessions)
-        return await anyio.to_thread.run_sync(
-            lambda: open_topics(self._shelf.index, topics, kept_in)
-        )
+        """Returns what memory holds about a query; see `answering.Answering`."""
+        return await self._answering.recall(asked)
 
     async def context(self, asked: ContextRequest) -> ContextAnswer:
         """Returns the text to put before an agent; see `context.Context`."""
-        return await self._over_index(lambda: self._context.context(asked))
+        return await self._answering.context(asked)
 
     async def core(self, asked: CoreRequest) -> CoreAnswer:
         """Returns the core page as it was rendered last."""
@@ -436,20 +337,7 @@ class Memory:
 
     async def show(self, asked: ShowRequest) -> Shown:
         """Returns a block, a source, a topic or a turn with its provenance."""
-        shown = await self._over_index(lambda: show(self._store, self._shelf, asked.ref))
-        if shown.kind == "block":
-            self._uses.note([shown.ref])
-        return shown
-
-    async def _over_index(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Asks the index; one that turns out to be damaged is built anew, once, and asked again."""
-        try:
-            return await ask()
-        except DamagedIndex as error:
-            log.warning("index_damaged", reason=error.message)
-            revision = await self._store.read(lambda db: workspace_revision(db, self.key))
-            await anyio.to_thread.run_sync(self._shelf.rebuild, revision)
-            return await ask()
+        return await self._answering.show(asked)
 
     async def owed(self, asked: OwedRequest) -> OwedPage:
         """Returns what the live tips owe this workspace."""
@@ -559,42 +447,3 @@ class Memory:
             **self.worker.statistics(),
             **self._organizing.statistics(),
         }
-
-    def _read_core(self, project: str | None) -> str:
-        """Returns the core page, for readers of `project` what is theirs of it."""
-        content = self._shelf.workspace.tree.read(CORE_PAGE)
-        core = "" if content is None else content.decode("utf-8", "replace")
-        return core if project is None else core_within(core, project, self._shelf.index)
-
-
-def _open_shelf(root: Path, count: Callable[[str], int]) -> Shelf:
-    workspace = Workspace.open(root)
-    try:
-        archive = Archive(workspace)
-        index = Index.open(workspace.root / INDEX_FILE)
-        bases = Bases.open(workspace.root / BASES_FILE)
-    except BaseException:
-        workspace.close()
-        raise
-    return Shelf(workspace, archive, index, count, bases)
-
-
-def _close_shelf(shelf: Shelf) -> None:
-    shelf.bases.close()
-    shelf.vectors.close()
-    shelf.index.close()
-    shelf.archive.close()
-    shelf.workspace.close()
-
-
-def _offer_to_new_writer(tx: Transaction, key: int, writer: str) -> None:
-    """Offers turns that failed alone again, where another writer is configured since."""
-    tx.execute(
-        "UPDATE mark SET reason = 'rewrite', at_ms = ? WHERE workspace = ?"
-        " AND outcome = 'parked' AND reason = 'failed' AND writer <> ?",
-        (tx.at_ms, key, writer),
-    )
-
-
-def _reach(tx: Transaction, key: int, revision: int) -> None:
-    tx.execute("UPDATE workspace SET revision = ? WHERE id = ?", (revision, key))

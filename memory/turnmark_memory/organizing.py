@@ -7,7 +7,7 @@ it is done twice. The date is noted last, with the event, in one transaction.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 import anyio
@@ -21,6 +21,7 @@ from turnmark_events.types import NightDone
 from turnmark_memory.core_page import CoreAnswer
 from turnmark_memory.holding import Held, Holding
 from turnmark_memory.install import Installer
+from turnmark_memory.night import next_due
 from turnmark_memory.night_report import NightReport, lines, newest_report, write_report
 from turnmark_memory.night_work import Findings, NightWork
 from turnmark_memory.questions import Progress
@@ -103,10 +104,17 @@ class Organizing:
         self._serial = anyio.Lock()
         self._report: str | None = None
 
-    async def load(self) -> None:
-        """Reads what is held and where the last report is."""
+    async def load(self, nightly: time | None) -> None:
+        """Reads what is held and where the last report is.
+
+        A new workspace begins with the next night (`nightly` None: with none): it has missed none.
+        """
         await anyio.to_thread.run_sync(self._holding.load)
         self._report = await anyio.to_thread.run_sync(newest_report, self._tree)
+        if nightly is not None and await self.last_night() is None:
+            day, due = next_due(datetime.now(UTC), None, nightly)
+            begun = day if due <= datetime.now(UTC) else day - timedelta(days=1)
+            await self._store.write(lambda tx: self._set_last_night(tx, begun))
 
     async def organize(
         self, asked: OrganizeRequest, progress: Progress, tasks: anyio.abc.TaskGroup | None
@@ -188,9 +196,7 @@ class Organizing:
         return await self._answer(day, report.changed, tuple(lines(report)))
 
     def _say(self, tx: Transaction, day: date) -> None:
-        tx.execute(
-            "UPDATE workspace SET last_night = ? WHERE id = ?", (day.isoformat(), self._workspace)
-        )
+        self._set_last_night(tx, day)
         facts: dict[str, Any] = {
             "workspace": self._name,
             "date": day.isoformat(),
@@ -198,6 +204,11 @@ class Organizing:
             "held": [one.name for one in self._holding.held],
         }
         tx.record(NightDone, facts)
+
+    def _set_last_night(self, tx: Transaction, day: date) -> None:
+        tx.execute(
+            "UPDATE workspace SET last_night = ? WHERE id = ?", (day.isoformat(), self._workspace)
+        )
 
     async def _reported(self, day: date, findings: Findings) -> NightReport:
         core = self._core()

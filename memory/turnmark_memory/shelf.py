@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
 import structlog
@@ -26,7 +27,7 @@ from turnmark_memory.model import Evidence, ShownBlock
 from turnmark_memory.topic import Block, Topic, block_hash
 from turnmark_memory.topic_format import parse
 from turnmark_memory.topic_path import CORE
-from turnmark_memory.workspace import BASES_FILE, PRIVATE, Workspace
+from turnmark_memory.workspace import BASES_FILE, INDEX_FILE, PRIVATE, Workspace
 
 log = structlog.get_logger(__name__)
 
@@ -53,6 +54,32 @@ class Shelf:
         self.vectors = VectorFile(workspace.root / PRIVATE / FILE_NAME)
         self._count = count
         self._stale_days: set[int] = set()
+
+    @classmethod
+    def open(cls, root: Path, count: Callable[[str], int]) -> Shelf:
+        """Returns the shelf of the workspace at `root`, which is locked until `close`.
+
+        Raises:
+            PlaceTaken: if another daemon has the workspace.
+            Refused: if the workspace can't be used; the message says what to do.
+            Unavailable: if the disk fails.
+        """
+        workspace = Workspace.open(root)
+        try:
+            archive = Archive(workspace)
+            index = Index.open(workspace.root / INDEX_FILE)
+            return cls(workspace, archive, index, count)
+        except BaseException:
+            workspace.close()
+            raise
+
+    def close(self) -> None:
+        """Closes all of it, the workspace last; nothing may be running any more."""
+        self.bases.close()
+        self.vectors.close()
+        self.index.close()
+        self.archive.close()
+        self.workspace.close()
 
     def read(self, topic: str) -> bytes | None:
         """Returns a topic's bytes, None where there is no file.

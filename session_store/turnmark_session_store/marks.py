@@ -35,6 +35,11 @@ def workspace_revision(db: apsw.Connection, workspace: int) -> int:
     return int(value_of(db, "SELECT revision FROM workspace WHERE id = ?", (workspace,)))
 
 
+def reach_revision(tx: Transaction, workspace: int, revision: int) -> None:
+    """Notes that a workspace is at `revision`: its files say so, and the marks fell behind."""
+    tx.execute("UPDATE workspace SET revision = ? WHERE id = ?", (revision, workspace))
+
+
 def settle(
     tx: Transaction,
     workspace: int,
@@ -115,6 +120,15 @@ def offer_again(tx: Transaction, workspace: int, turns: Iterable[int], reason: P
         (reason, tx.at_ms, workspace, json_keys(turns)),
     )
     return tx.db.changes()
+
+
+def offer_failed_to(tx: Transaction, workspace: int, writer: str) -> None:
+    """Offers turns that failed alone again, where the writer is another one since."""
+    tx.execute(
+        "UPDATE mark SET reason = 'rewrite', at_ms = ? WHERE workspace = ?"
+        " AND outcome = 'parked' AND reason = 'failed' AND writer <> ?",
+        (tx.at_ms, workspace, writer),
+    )
 
 
 def note_rewritten(tx: Transaction, workspace: int, turns: Iterable[int]) -> None:
