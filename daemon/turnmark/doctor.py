@@ -10,10 +10,13 @@ from pathlib import Path
 import apsw
 
 from turnmark_events.errors import Refused
-from turnmark_memory.checkup import check_rights, check_workspace, look, revision_at
+from turnmark_memory.checkup import check_workspace
+from turnmark_memory.inventory import revision_at, take_inventory
 from turnmark_memory.mending import mend
-from turnmark_session_store.checkup import Finding, check_store
+from turnmark_memory.rights import check_rights
+from turnmark_session_store.checkup import check_store
 from turnmark_session_store.database import open_reader, open_writer
+from turnmark_session_store.findings import Finding
 from turnmark_session_store.place_lock import hold_lock
 from turnmark_session_store.times import now_ms
 
@@ -83,7 +86,7 @@ def is_held(lock: Path) -> bool:
 def _look_once(
     database: Path, workspace: Path, *, runs: bool, core_tokens: int, count: Count
 ) -> list[Finding]:
-    seen = look(workspace)
+    seen = take_inventory(workspace)
     try:
         db = open_reader(database)
         try:

@@ -15,14 +15,10 @@ from pathlib import Path
 import apsw
 import msgspec
 
-from turnmark_memory.checkup import (
-    check_index,
-    kept_without_source,
-    look,
-    lost_blocks,
-    rendered_core,
-    too_open,
-)
+from turnmark_memory.checkup import check_index
+from turnmark_memory.inventory import rendered_core, take_inventory
+from turnmark_memory.losses import kept_without_source, lost_blocks
+from turnmark_memory.rights import too_open
 from turnmark_memory.whereabouts import WORKSPACE_FILE, id_at, places_of
 from turnmark_memory.workspace import CORE_PAGE, INDEX_FILE, STAGING, Workspace
 from turnmark_session_store.batches import turns_of
@@ -93,7 +89,7 @@ def _identify(db: apsw.Connection, root: Path) -> list[str]:
 
 def _lost(db: apsw.Connection, root: Path) -> list[int]:
     """Returns the turns that memory says it keeps and does not."""
-    seen = look(root)
+    seen = take_inventory(root)
     turns = {turn for turn, _ in kept_without_source(db, seen)}
     for batch in lost_blocks(db, seen):
         turns.update(turns_of(db, batch))
@@ -104,7 +100,7 @@ def _rebuild(root: Path, *, core_tokens: int, count: Callable[[str], int]) -> li
     """Renders the core page, and takes an index away that differs: the next start builds it."""
     done: list[str] = []
     with Workspace.open(root) as workspace:
-        seen = look(root)
+        seen = take_inventory(root)
         page = rendered_core(seen, core_tokens=core_tokens, count=count)
         if workspace.tree.read(CORE_PAGE) != page:
             workspace.tree.replace(CORE_PAGE, page, staging=STAGING)

@@ -7,13 +7,12 @@ never invents an event: it frees what a dead process held, and offers turns agai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
 
 import apsw
-import msgspec
 
 from turnmark_session_store.batches import take_over
+from turnmark_session_store.findings import Finding, finding, ok
 from turnmark_session_store.marks import park
 from turnmark_session_store.owed import owed
 from turnmark_session_store.queries import row_of, rows_of, value_of
@@ -21,28 +20,11 @@ from turnmark_session_store.schema import APPLICATION_ID, SCHEMA_VERSION
 from turnmark_session_store.times import to_rfc3339
 from turnmark_session_store.transaction import Transaction
 
-Level = Literal["ok", "warn", "bad"]
-
-_EXAMPLES = 5
 LONG_OWED_MS = 3 * 86_400_000
 """Three nights: each of them writes what is owed, so what is older is not being written."""
 
 # Above a gigabyte the full check of indexes takes minutes; the structure is checked all the same.
 _INTEGRITY_LIMIT_BYTES = 1 << 30
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one check found: a sentence with figures, and what repair does about it.
-
-    `ok`: as it must be. `warn`: it mends itself, or a person may want to look. `bad`: a promise is
-    broken. `repair` is None where there is nothing that a repair could do.
-    """
-
-    check: str
-    level: Level
-    text: str
-    repair: str | None = None
-    examples: tuple[str, ...] = ()
 
 
 def check_store(db: apsw.Connection, *, runs: bool, at_ms: int) -> list[Finding]:
@@ -74,13 +56,14 @@ def check_file(db: apsw.Connection) -> Finding:
     if version > SCHEMA_VERSION:
         problems.append(f"it has schema {version}, this turnmark knows {SCHEMA_VERSION}")
     if problems:
-        return _bad(
+        return finding(
             "file",
+            "bad",
             f"the database is damaged: {problems[0]}. Restore it from a backup, or save what is "
             "readable with: sqlite3 sessions.db .recover",
             problems,
         )
-    return _ok("file", f"the database is whole: {size:,} bytes, schema {version}")
+    return ok("file", f"the database is whole: {size:,} bytes, schema {version}")
 
 
 def check_words(db: apsw.Connection) -> Finding:
@@ -92,21 +75,21 @@ def check_words(db: apsw.Connection) -> Finding:
         " AND NOT EXISTS (SELECT 1 FROM forgotten_turn WHERE turn = turn.id)",
     )
     if lost:
-        return _bad("words", f"{len(lost):,} turns have lost their words", lost)
+        return finding("words", "bad", f"{len(lost):,} turns have lost their words", lost)
     left = _keys(
         db,
         "JOIN turn_words ON turn_words.turn = turn.id"
         " JOIN forgotten_turn ON forgotten_turn.turn = turn.id",
     )
     if left:
-        return Finding(
-            check="words",
-            level="warn",
-            text=f"the words of {len(left):,} forgotten turns are still to be erased",
+        return finding(
+            "words",
+            "warn",
+            f"the words of {len(left):,} forgotten turns are still to be erased",
             repair="nothing: the daemon erases them when it starts",
-            examples=tuple(left[:_EXAMPLES]),
+            examples=left,
         )
-    return _ok("words", f"{turns:,} turns have their words, or were forgotten")
+    return ok("words", f"{turns:,} turns have their words, or were forgotten")
 
 
 def check_events(db: apsw.Connection) -> Finding:
@@ -118,8 +101,10 @@ def check_events(db: apsw.Connection) -> Finding:
     problems += _broken_tips(db, is_whole=first == 1)
     problems += _broken_heads(db, is_whole=first == 1)
     if problems:
-        return _bad("events", f"{len(problems):,} breaks in the events: {problems[0]}", problems)
-    return _ok("events", f"{rows:,} events follow one another on every branch and head")
+        return finding(
+            "events", "bad", f"{len(problems):,} breaks in the events: {problems[0]}", problems
+        )
+    return ok("events", f"{rows:,} events follow one another on every branch and head")
 
 
 def _broken_tips(db: apsw.Connection, *, is_whole: bool) -> list[str]:
@@ -180,14 +165,15 @@ def check_tips(db: apsw.Connection) -> Finding:
         f"the head of {name} is turn {at}, its last event says {new}" for name, at, new in heads
     ]
     if problems:
-        return _bad(
+        return finding(
             "tips",
+            "bad",
             f"{len(problems):,} tips or heads were moved without an event: {problems[0]}",
             problems,
         )
     branches = value_of(db, "SELECT count(*) FROM branch WHERE state = 'live'")
     sessions = value_of(db, "SELECT count(*) FROM session WHERE deleted_ms IS NULL")
-    return _ok("tips", f"{branches:,} tips of {sessions:,} sessions are where their events say")
+    return ok("tips", f"{branches:,} tips of {sessions:,} sessions are where their events say")
 
 
 _UNMARKED_ABOVE = """
@@ -221,19 +207,19 @@ def check_marks(db: apsw.Connection) -> Finding:
     """Above a settled turn every recordable turn is settled, for every workspace (law 7)."""
     open_turns = [key for workspace in _workspaces(db) for _, key in unmarked_above(db, workspace)]
     if open_turns:
-        return Finding(
-            check="marks",
-            level="bad",
-            text=f"{len(open_turns):,} turns stand unsettled above settled ones, where no "
+        return finding(
+            "marks",
+            "bad",
+            f"{len(open_turns):,} turns stand unsettled above settled ones, where no "
             "walk finds them",
             repair="parks them as `lost`: they are offered again",
-            examples=tuple(open_turns[:_EXAMPLES]),
+            examples=open_turns,
         )
     counted = dict(rows_of(db, "SELECT outcome, count(*) FROM mark GROUP BY outcome"))
     figures = ", ".join(
         f"{counted.get(name, 0):,} {name}" for name in ("kept", "nothing", "parked")
     )
-    return _ok("marks", f"settled turns are closed under ancestors: {figures}")
+    return ok("marks", f"settled turns are closed under ancestors: {figures}")
 
 
 def unmarked_above(db: apsw.Connection, workspace: int) -> list[tuple[int, str]]:
@@ -250,23 +236,23 @@ def check_claims(db: apsw.Connection, *, runs: bool) -> Finding:
         "SELECT root FROM claim JOIN batch ON batch.id = claim.batch WHERE closed_ms IS NOT NULL",
     )
     if stray:
-        return Finding(
-            check="claims",
-            level="bad",
-            text=f"{len(stray):,} conversations are claimed by batches that are over: nothing of "
+        return finding(
+            "claims",
+            "bad",
+            f"{len(stray):,} conversations are claimed by batches that are over: nothing of "
             "them is written",
             repair="frees them",
-            examples=tuple(f"root turn {root}" for (root,) in stray[:_EXAMPLES]),
+            examples=(f"root turn {root}" for (root,) in stray),
         )
     figures = f"{batches:,} open batches, {installs:,} installs under way"
     if not runs and (batches or installs):
-        return Finding(
-            check="claims",
-            level="warn",
-            text=f"a process died at work: {figures}; the next start frees and finishes them",
+        return finding(
+            "claims",
+            "warn",
+            f"a process died at work: {figures}; the next start frees and finishes them",
             repair="frees the batches; installs are finished by the next start",
         )
-    return _ok("claims", f"nothing is left of a dead process: {figures}")
+    return ok("claims", f"nothing is left of a dead process: {figures}")
 
 
 def check_owed(db: apsw.Connection, *, at_ms: int) -> Finding:
@@ -284,15 +270,15 @@ def check_owed(db: apsw.Connection, *, at_ms: int) -> Finding:
             if row.state in {"waiting", "writing", "failing"} and _since(db, row.tip) < before
         ]
     if long or failed:
-        return Finding(
-            check="owed",
-            level="warn",
-            text=f"{turns:,} turns are owed, on {len(long):,} branches for more than three days, "
+        return finding(
+            "owed",
+            "warn",
+            f"{turns:,} turns are owed, on {len(long):,} branches for more than three days, "
             f"{failed:,} failed; `turnmark owed` lists them",
             repair="nothing: `turnmark flush` tries them now",
-            examples=tuple(long[:_EXAMPLES]),
+            examples=long,
         )
-    return _ok("owed", f"{turns:,} turns are owed, none for long")
+    return ok("owed", f"{turns:,} turns are owed, none for long")
 
 
 def _since(db: apsw.Connection, tip: str) -> str:
@@ -341,12 +327,3 @@ def _workspaces(db: apsw.Connection) -> list[int]:
 
 def _keys(db: apsw.Connection, where: str) -> list[str]:
     return [str(key) for (key,) in rows_of(db, f"SELECT key FROM turn {where} ORDER BY turn.id")]
-
-
-def _ok(check: str, text: str) -> Finding:
-    return Finding(check=check, level="ok", text=text)
-
-
-def _bad(check: str, text: str, examples: Iterable[Any]) -> Finding:
-    shown = tuple(str(example) for example in examples)[:_EXAMPLES]
-    return Finding(check=check, level="bad", text=text, examples=shown)

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from memory.at_work import AtWork, at_work, user
 from memory.tidier import Shown, Tidier, into, topic_files
 from turnmark_events.types import NightDone
-from turnmark_memory.checkup import check_blocks, look
+from turnmark_memory.checkup import check_blocks
+from turnmark_memory.inventory import take_inventory
 from turnmark_memory.requests import RememberRequest
 from turnmark_memory.topic import Block
 from turnmark_memory.topic_format import parse
@@ -174,7 +175,7 @@ def test_a_night_with_any_model_loses_nothing(
 
 def proved(work: AtWork) -> list[str]:
     """Returns what is wrong: an id that stands twice, history that names no block."""
-    found = check_blocks(look(work.root))
+    found = check_blocks(take_inventory(work.root))
     names = {name for block in all_blocks(work) for name in (block.id, *block.aliases)}
     lost = [one.id or "" for one in all_blocks(work) if one.superseded_by not in (None, *names)]
     return [*([found.text] if found.level == "bad" else []), *lost]

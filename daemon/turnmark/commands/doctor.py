@@ -13,7 +13,7 @@ from turnmark.terminal import one_line, pad
 from turnmark_events.errors import TurnmarkError
 
 if TYPE_CHECKING:
-    from turnmark_session_store.checkup import Finding
+    from turnmark_session_store.findings import Finding
 
 _WORST_FIRST = ("bad", "warn", "ok")
 
@@ -58,7 +58,7 @@ def run(invocation: Invocation) -> int:
 
 def _of_daemon(invocation: Invocation, *, runs: bool) -> list[Finding]:
     """Returns what a running daemon says of itself; one that is not there is fine."""
-    from turnmark_session_store.checkup import Finding  # noqa: PLC0415 - see `run`
+    from turnmark_session_store.findings import Finding  # noqa: PLC0415 - see `run`
 
     try:
         status: dict[str, Any] = invocation.call("status")
