@@ -17,8 +17,10 @@ import apsw
 import pytest
 
 from daemon.daemon_process import DaemonPlace, daemon_place
-from turnmark.backup import Places, back_up, restore
+from turnmark.backup import back_up
+from turnmark.backup_manifest import Places
 from turnmark.doctor import examine
+from turnmark.restore import restore
 from turnmark_events.errors import Refused, TurnmarkError
 from turnmark_memory.tokens import load_counter
 

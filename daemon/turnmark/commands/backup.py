@@ -22,7 +22,8 @@ def run(invocation: Invocation) -> int:
         Refused: if there is something at PATH, or nothing to back up.
         Unavailable: if the disk fails; nothing is left at PATH.
     """
-    from turnmark.backup import Places, back_up  # noqa: PLC0415 - imports the store and the memory
+    from turnmark.backup import back_up  # noqa: PLC0415 - imports the store and the memory
+    from turnmark.backup_manifest import Places  # noqa: PLC0415 - as above
 
     settings = settings_of(invocation)
     places = Places(state=settings.state, workspace=settings.workspace)

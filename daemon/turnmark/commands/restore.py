@@ -26,7 +26,8 @@ def run(invocation: Invocation) -> int:
         Refused: if PATH is no whole backup, or something is in its way.
         Unavailable: if the disk fails.
     """
-    from turnmark.backup import Places, restore  # noqa: PLC0415 - imports the store and the memory
+    from turnmark.backup_manifest import Places  # noqa: PLC0415 - imports the store and the memory
+    from turnmark.restore import restore  # noqa: PLC0415 - as above
 
     settings = settings_of(invocation)
     places = Places(state=settings.state, workspace=settings.workspace)
