@@ -22,7 +22,8 @@ import apsw
 import msgspec
 
 from turnmark_events.errors import Busy, Refused
-from turnmark_memory.apply import Applied, Sources, change_of
+from turnmark_memory.apply import Applied, Sources
+from turnmark_memory.block_change import change_of
 from turnmark_memory.citing import Citing
 from turnmark_memory.compose import Work
 from turnmark_memory.editing import composer

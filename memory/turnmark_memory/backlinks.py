@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
-from turnmark_memory.apply import BlockChange, change_of
+from turnmark_memory.block_change import BlockChange, change_of
 from turnmark_memory.labels import BLOCK_PATTERN
 from turnmark_memory.pins import embedded_topic
 from turnmark_memory.topic import Block, Embed, Raw, Segment, Topic

@@ -20,23 +20,17 @@ import msgspec
 import structlog
 
 from turnmark_events.errors import Refused, TurnmarkError
-from turnmark_memory.apply import BlockChange, change_of, folded
+from turnmark_memory.arrivals import show_arrivals
 from turnmark_memory.bases import Base
-from turnmark_memory.compose import (
-    Composed,
-    Desk,
-    file_change,
-    follow_links,
-    promote,
-    recorded,
-    staged,
-)
+from turnmark_memory.block_change import BlockChange, change_of, folded
+from turnmark_memory.compose import Composed, file_change
+from turnmark_memory.draft import Draft
 from turnmark_memory.durable import digest_of
 from turnmark_memory.exchange import StagedFile
 from turnmark_memory.line_delta import delta
 from turnmark_memory.pins import is_pinned
 from turnmark_memory.removal import removal_of
-from turnmark_memory.revisions import FileChange, RevisionRecord
+from turnmark_memory.revisions import FileChange, RecordedChange, RevisionRecord
 from turnmark_memory.saves import Batch, Save, by_id, same_words, unreadable
 from turnmark_memory.shelf import Shelf
 from turnmark_memory.topic import Block, Topic, TopicWarning
@@ -130,17 +124,17 @@ class Intake:
         self, saves: Sequence[Save], changes: list[BlockChange], revision: int, at: datetime
     ) -> Composed | None:
         removal = removal_of(self._shelf.index, changes)
-        desk = Desk(self._shelf)
+        draft = Draft(self._shelf)
         for save in saves:
-            desk.bases[save.topic] = save.content
-            desk.topics[save.topic] = save.final
-        changes = [*folded([*changes, *follow_links(desk, changes)])]
-        promote(desk, changes)
+            draft.bases[save.topic] = save.content
+            draft.topics[save.topic] = save.final
+        changes = [*folded([*changes, *draft.follow_links(changes)])]
+        show_arrivals(draft, changes)
         known = {save.topic: save for save in saves}
-        written = [topic for topic in sorted(desk.topics) if _is_to_write(desk, known, topic)]
+        written = [topic for topic in sorted(draft.topics) if _is_to_write(draft, known, topic)]
         if not changes and not written:
             return None
-        files = {topic: staged(desk, topic) for topic in written}
+        files = {topic: draft.staged(topic) for topic in written}
         return Composed(
             files=tuple(files.values()),
             topics=tuple(sorted({*written, *(save.topic for save in saves)})),
@@ -150,7 +144,7 @@ class Intake:
                 cause=_cause(saves),
                 blocks=tuple(dict.fromkeys(change.block for change in changes)),
                 topics=tuple(dict.fromkeys(change.topic for change in changes)),
-                changes=tuple(map(recorded, changes)),
+                changes=tuple(map(RecordedChange.of, changes)),
                 files=tuple(_file_changes(saves, files)),
             ),
             done=(),
@@ -163,17 +157,17 @@ class Intake:
 
         Topics that somebody changed meanwhile are left out: `look` is for those.
         """
-        desk = Desk(self._shelf)
+        draft = Draft(self._shelf)
         waiting: list[str] = []
         for topic in topics:
             newest = self._bases.newest(topic)
             if newest is not None and newest.view is not None and newest.content is not None:
                 with contextlib.suppress(Refused):
-                    desk.load(topic)
+                    draft.load(topic)
                     waiting.append(topic)
         if not waiting:
             return None
-        files = {topic: staged(desk, topic) for topic in waiting}
+        files = {topic: draft.staged(topic) for topic in waiting}
         record = RevisionRecord(
             revision=revision,
             at=at,
@@ -264,11 +258,11 @@ def _alike(one: Block, other: Block, *, headings: bool) -> bool:
     )
 
 
-def _is_to_write(desk: Desk, saves: Mapping[str, Save], topic: str) -> bool:
+def _is_to_write(draft: Draft, saves: Mapping[str, Save], topic: str) -> bool:
     save = saves.get(topic)
     if save is None:
-        return desk.differs(topic)
-    return save.has_news or render(desk.topics[topic]) != render(save.final)
+        return draft.differs(topic)
+    return save.has_news or render(draft.topics[topic]) != render(save.final)
 
 
 def _file_changes(saves: Sequence[Save], files: Mapping[str, StagedFile]) -> Iterator[FileChange]:

@@ -16,8 +16,9 @@ from typing import Final, Literal
 
 import msgspec
 
-from turnmark_memory.apply import Applied, BlockChange, Sources, apply_edits, change_of
+from turnmark_memory.apply import Applied, Sources, apply_edits
 from turnmark_memory.backlinks import Place, relinked
+from turnmark_memory.block_change import BlockChange, change_of
 from turnmark_memory.labels import block_id_of
 from turnmark_memory.model import Edit, Merge, Move, Retire, ShownBlock, Split
 from turnmark_memory.topic import Block, Definition, Heading, Raw, Topic, block_hash

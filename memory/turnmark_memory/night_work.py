@@ -18,7 +18,8 @@ import structlog
 
 from turnmark_events.errors import Refused
 from turnmark_memory.apply import Applied, Sources
-from turnmark_memory.compose import AUTOMATIC_LIMIT, Composed, Work, compose
+from turnmark_memory.arrivals import AUTOMATIC_LIMIT
+from turnmark_memory.compose import Composed, Work, compose
 from turnmark_memory.install import Installer
 from turnmark_memory.loop_calls import call_loop
 from turnmark_memory.model import Edit, Merge

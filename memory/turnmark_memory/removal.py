@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from turnmark_memory.apply import BlockChange
+from turnmark_memory.block_change import BlockChange
 from turnmark_memory.index import Index
 from turnmark_memory.topic_format import CITE
 from turnmark_session_store.transaction import Transaction

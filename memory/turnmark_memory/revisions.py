@@ -16,6 +16,7 @@ import structlog
 
 from turnmark_events.errors import NotFound, Unavailable
 from turnmark_memory import durable
+from turnmark_memory.block_change import BlockChange
 from turnmark_memory.line_delta import Hunk
 from turnmark_memory.rooted import names_in
 from turnmark_memory.workspace import REVISIONS, STAGING, Workspace
@@ -27,7 +28,7 @@ _NAME = re.compile(r"([1-9][0-9]{0,17})\.json")
 PAGE_LIMIT = 200
 
 
-class BlockChange(
+class RecordedChange(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
     """One block (or pin) before and after: its words with its cites as they stand in the file.
@@ -47,28 +48,19 @@ class BlockChange(
     reason: str | None = None
 
     @classmethod
-    def of(
-        cls,
-        *,
-        topic: str,
-        block: str,
-        before: bytes | None,
-        after: bytes | None,
-        heading: str | None = None,
-        reason: str | None = None,
-    ) -> BlockChange:
-        """Returns the change of a block between two exact lines."""
-        old, old_bytes = _readable_line(before)
-        new, new_bytes = _readable_line(after)
+    def of(cls, change: BlockChange) -> RecordedChange:
+        """Returns a block's change as the record keeps it."""
+        old, old_bytes = _readable_line(change.before)
+        new, new_bytes = _readable_line(change.after)
         return cls(
-            topic=topic,
-            block=block,
+            topic=change.topic,
+            block=change.block,
             before=old,
             after=new,
             before_bytes=old_bytes,
             after_bytes=new_bytes,
-            heading=heading,
-            reason=reason,
+            heading=change.heading,
+            reason=change.reason,
         )
 
     @property
@@ -113,7 +105,7 @@ class RevisionRecord(
     cause: str
     blocks: tuple[str, ...]
     topics: tuple[str, ...]
-    changes: tuple[BlockChange, ...]
+    changes: tuple[RecordedChange, ...]
     turns: int | None = None
     files: tuple[FileChange, ...] = ()
 
@@ -188,7 +180,7 @@ def revision_numbers(workspace: Workspace) -> list[int]:
 def replace_record(
     workspace: Workspace,
     revision: int,
-    changes: tuple[BlockChange, ...],
+    changes: tuple[RecordedChange, ...],
     files: tuple[FileChange, ...] = (),
 ) -> RevisionRecord:
     """Puts other `changes` into a record, for words that were forgotten; the old bytes are gone.
@@ -296,13 +288,13 @@ def _tells_about(file: FileChange) -> bool:
     return any(_ABOUT.search(hunk.put) for hunk in file.back)
 
 
-def _holds(change: BlockChange, marks: list[bytes]) -> bool:
+def _holds(change: RecordedChange, marks: list[bytes]) -> bool:
     lines = [line for line in (change.old, change.new) if line is not None]
     return any(mark in line for line in lines for mark in marks)
 
 
-def _scrubbed(change: BlockChange) -> BlockChange:
-    return BlockChange(topic=change.topic, block=change.block, before=None, after=None)
+def _scrubbed(change: RecordedChange) -> RecordedChange:
+    return RecordedChange(topic=change.topic, block=change.block, before=None, after=None)
 
 
 def _readable_line(line: bytes | None) -> tuple[str | None, bytes | None]:

@@ -22,8 +22,9 @@ import anyio.to_thread
 import msgspec
 
 from turnmark_events.errors import NotFound, Refused
-from turnmark_memory.apply import Applied, BlockChange, Sources, change_of, line_of
+from turnmark_memory.apply import Applied, Sources
 from turnmark_memory.backlinks import links_in
+from turnmark_memory.block_change import BlockChange, change_of, line_of
 from turnmark_memory.compose import Work
 from turnmark_memory.durable import digest_of
 from turnmark_memory.editing import composer
@@ -31,8 +32,7 @@ from turnmark_memory.install import Installer
 from turnmark_memory.line_delta import patched
 from turnmark_memory.pins import embedded_topic, pin, retarget, unpin
 from turnmark_memory.requests import UndoRequest
-from turnmark_memory.revisions import BlockChange as Recorded
-from turnmark_memory.revisions import FileChange, RevisionRecord, read_record
+from turnmark_memory.revisions import FileChange, RecordedChange, RevisionRecord, read_record
 from turnmark_memory.shelf import Shelf
 from turnmark_memory.taking_back import taken_back_refs
 from turnmark_memory.topic import Block, Embed, Raw, Segment, Topic
@@ -175,7 +175,7 @@ class _Undo:
 
     def _undone(
         self,
-        wanted: Mapping[Place, Recorded],
+        wanted: Mapping[Place, RecordedChange],
         before: Mapping[str, Topic | None],
         after: Mapping[str, Topic],
     ) -> Iterator[BlockChange]:
@@ -238,7 +238,7 @@ class _Undo:
         if reason is not None:
             self._blocked[place] = reason
 
-    def _hindrance(self, change: Recorded) -> str | None:
+    def _hindrance(self, change: RecordedChange) -> str | None:
         """Returns why a change can't be taken back by itself."""
         if change.is_scrubbed:
             return "was forgotten"
@@ -264,7 +264,7 @@ class _Undo:
     def _all_resolve(self, text: bytes) -> bool:
         return all(self._archive.resolve(label) is not None for label in _labels(text))
 
-    def _dependence(self, change: Recorded) -> str | None:
+    def _dependence(self, change: RecordedChange) -> str | None:
         """Returns why a change can't be taken back while others stay."""
         stay = {block for _, block in self._blocked}
         if change.block in stay:
@@ -314,7 +314,7 @@ class _Undo:
         return False
 
 
-def _put_back(topic: Topic, change: Recorded) -> Topic:
+def _put_back(topic: Topic, change: RecordedChange) -> Topic:
     """Returns the topic with one change taken back."""
     if _is_pin(change):
         return _pin_put_back(topic, change)
@@ -326,7 +326,7 @@ def _put_back(topic: Topic, change: Recorded) -> Topic:
     return restore_block(topic, change.block, line, change.heading)
 
 
-def _pin_put_back(core: Topic, change: Recorded) -> Topic:
+def _pin_put_back(core: Topic, change: RecordedChange) -> Topic:
     target = embedded_topic(change.old)
     if target is None:
         return unpin(core, change.block)
@@ -335,7 +335,7 @@ def _pin_put_back(core: Topic, change: Recorded) -> Topic:
     return retarget(core, change.block, target)
 
 
-def _is_pin(change: Recorded) -> bool:
+def _is_pin(change: RecordedChange) -> bool:
     return change.topic == CORE and any(map(embedded_topic, (change.old, change.new)))
 
 

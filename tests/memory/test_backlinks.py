@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from memory.at_work import at_work
 from memory.by_hand import ByHand
 from memory.documents import documents
-from turnmark_memory.apply import BlockChange, Sources, apply_edits
+from turnmark_memory.apply import Sources, apply_edits
 from turnmark_memory.backlinks import Mended, links_of, mend_links
+from turnmark_memory.block_change import BlockChange
 from turnmark_memory.labels import block_id_of
 from turnmark_memory.model import Add, Edit, Merge, Move, Pin
 from turnmark_memory.topic import Topic

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from memory.at_work import AtWork, at_work, keep, user
-from turnmark_memory.compose import AUTOMATIC_LIMIT
+from turnmark_memory.arrivals import AUTOMATIC_LIMIT
 from turnmark_memory.model import Add, Answer, Batch, Edits, Move, Retire, Revise
 from turnmark_memory.requests import CoreRequest, RecallRequest
 

@@ -10,7 +10,7 @@ import pytest
 
 from turnmark_events.errors import NotFound, Unavailable
 from turnmark_memory.revisions import (
-    BlockChange,
+    RecordedChange,
     RevisionRecord,
     history,
     read_record,
@@ -35,7 +35,7 @@ def record(revision: int, text: str = "Dana 住在波尔图。") -> RevisionReco
         cause="write",
         blocks=("b-af3dee4f",),
         topics=("people/dana",),
-        changes=(BlockChange(topic="people/dana", block="b-af3dee4f", before=None, after=text),),
+        changes=(RecordedChange(topic="people/dana", block="b-af3dee4f", before=None, after=text),),
         turns=3,
     )
 
