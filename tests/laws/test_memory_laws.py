@@ -7,6 +7,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from structlog.testing import capture_logs
 
 from memory.at_work import Hold, Poisoned, assistant, at_work, keep, keep_each, numbered, user
 from turnmark_events.types import TipIdle, TipMoved
@@ -401,6 +402,23 @@ async def test_what_is_derived_is_made_anew(how: str) -> None:
         now = derived(work.root)["core.md"]
         assert "mine" not in now
         assert all(f"fact {turn}" in now for turn in ("m1", "m2", "m3"))
+
+
+async def test_an_index_that_breaks_while_it_is_used_is_made_anew() -> None:
+    """Law 11: whoever asks next gets an answer all the same."""
+    async with at_work() as work:
+        await work.say("s", "m1", "m2")
+        await work.flush()
+        await work.restart()
+        file = work.root / ".turnmark" / "index.db"
+        size = file.stat().st_size
+        with file.open("r+b") as opened:
+            opened.seek(4096)
+            opened.write(b"\xff" * (size - 4096))
+        with capture_logs() as logs:
+            hits = (await work.memory.recall(RecallRequest(query="fact m1", kinds=("block",)))).hits
+        assert [hit.text for hit in hits][:1] == ["fact m1"]
+        assert "index_damaged" in {one["event"] for one in logs}
 
 
 async def test_a_lost_workspace_is_written_anew() -> None:
