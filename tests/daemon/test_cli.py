@@ -999,6 +999,18 @@ def test_a_status_counts_queues_only_where_asked(turnmark: Shell, daemon: Daemon
     ]
 
 
+def test_names_the_topic_that_was_meant(turnmark: Shell, daemon: Daemon) -> None:
+    """What is shown by the end of its name alone is not found, but named whole."""
+    daemon.answers |= {
+        "memory.show": NotFound("nothing here is called that"),
+        "memory.topics": {"topics": [{"topic": "people/小舟"}]},
+    }
+    assert turnmark("show", "小舟").err == (
+        "turnmark: nothing here is called '小舟'; did you mean people/小舟?\n"
+    )
+    assert turnmark("show", "茶").err == "turnmark: nothing here is called that\n"
+
+
 def test_opens_a_topic_in_the_editor(turnmark: Shell, daemon: Daemon, tmp_path: Path) -> None:
     """By its name or its end; a pipe gets the path, and what is not there is said."""
     topics = [{"topic": name} for name in ("people/robin", "people/小舟", "projects/robin")]
@@ -1187,6 +1199,16 @@ def test_imports_exports_as_they_are(turnmark: Shell, daemon: Daemon) -> None:
     }
     assert turnmark("import", "-", stdin=path.read_bytes()).code == 0
     assert [params["lines"] for params in daemon.params_of("session.import")] == [EXPORT] * 4
+
+
+def test_says_that_one_turn_is_too_large_to_send(turnmark: Shell, daemon: Daemon) -> None:
+    """No smaller piece would help: it says what was not taken in, and who can."""
+    daemon.answers["session.import"] = {"upload": "u"}
+    text = "x" * (17 << 20)
+    lines = [{"type": "turnmark-export", "session": "s"}, {"type": "turn", "text": text}]
+    ran = turnmark("import", "-", stdin="\n".join(map(json.dumps, lines)).encode())
+    assert ran.code == 1
+    assert "a request holds 16,777,216: it was not imported" in ran.err
 
 
 def test_sends_a_large_session_in_pieces(turnmark: Shell, daemon: Daemon) -> None:

@@ -54,13 +54,18 @@ def _topic_of(asked: str, topics: Sequence[str]) -> str:
     named = asked.strip("/").removeprefix("topics/").removesuffix(".md")
     if named in topics:
         return named
-    ends = [topic for topic in topics if topic.casefold().endswith(f"/{named.casefold()}")]
+    ends = topics_ending(named, topics)
     if len(ends) == 1:
         return ends[0]
     if ends:
-        raise NotFound(f"several topics end in {named!r}: {', '.join(sorted(ends))}; name one")
+        raise NotFound(f"several topics end in {named!r}: {', '.join(ends)}; name one")
     how = hint(named, topics) or "; `turnmark topics` lists them"
     raise NotFound(f"there is no topic {named!r}{how}")
+
+
+def topics_ending(name: str, topics: Sequence[str]) -> list[str]:
+    """Returns the topics whose last names are these, in any case, sorted."""
+    return sorted(one for one in topics if one.casefold().endswith(f"/{name.casefold()}"))
 
 
 def _edit(path: Path, environ: Mapping[str, str]) -> None:

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from turnmark.commands.invocation import Invocation, text_of
+from turnmark.commands.open_ import topics_ending
 from turnmark.commands.wording import Fields, plain, source
 from turnmark.terminal import table
+from turnmark_events.errors import NotFound
 
 # Of a turn, what the rest of the answer says already.
 _SAID_BEFORE = frozenset({"text", "kind"})
@@ -25,7 +27,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(invocation: Invocation) -> int:
     """Prints the text, then what is known about it."""
-    answer = invocation.call("memory.show", ref=text_of(invocation.options.ref, "REF"))
+    ref = text_of(invocation.options.ref, "REF")
+    try:
+        answer = invocation.call("memory.show", ref=ref)
+    except NotFound as error:
+        raise _with_topic(invocation, ref, error) from error
     if invocation.as_json:
         invocation.print_json(answer)
         return 0
@@ -34,6 +40,15 @@ def run(invocation: Invocation) -> int:
     sources = [("source", source(one)) for one in answer.get("sources") or ()]
     invocation.print("", *(invocation.ink.dim(line) for line in table(known + sources)))
     return 0
+
+
+def _with_topic(invocation: Invocation, ref: str, error: NotFound) -> NotFound:
+    """Returns the error with the topic that was meant, where it is said by its end alone."""
+    answer = invocation.whole("memory.topics", "topics")
+    meant = topics_ending(ref, [one["topic"] for one in answer["topics"]])
+    if not meant:
+        return error
+    return NotFound(f"nothing here is called {ref!r}; did you mean {' or '.join(meant)}?", ref=ref)
 
 
 def _facts(answer: Fields) -> Iterator[tuple[str, Any]]:
