@@ -96,3 +96,18 @@ async def test_deleting_takes_title_partials_and_keys(stage: Stage) -> None:
     await stage.delete()
     for table in ("session_words", "partial_turn", "request_key", "turn_words"):
         assert stage.sql(f"SELECT count(*) FROM {table}") == [(0,)]
+
+
+async def test_deleting_a_session_ends_each_of_its_branches(stage: Stage) -> None:
+    """A row each; none is live, none has a tip, and what another session reaches stays."""
+    await stage.workspace()
+    await stage.append("a", "b")
+    await stage.append("c", after="a")
+    await stage.append("d", after="a", move_head=False)
+    await stage.open("t", forked_from=("s", "b"))
+    said = await stage.said(stage.delete())
+    assert [(cause, new) for cause, _, new in said] == [("delete", None)] * 3
+    assert {old for _, old, _ in said} == {"b", "c", "d"}
+    rows = stage.sql("SELECT DISTINCT state, tip FROM branch WHERE session = 1")
+    assert rows == [("deleted", None)]
+    assert await stage.owes() == {"a", "b"}
