@@ -42,7 +42,13 @@ from turnmark_session_store.transcripts.openprogram.tail import OpenProgramTail
 from turnmark_session_store.transcripts.pi.live import PiLiveReader
 from turnmark_session_store.transcripts.pi.sessions import AGENT as PI
 from turnmark_session_store.transcripts.tail import TranscriptTail
-from turnmark_session_store.transcripts.tail_loop import Placed, Tail, TailOptions, TailStatus
+from turnmark_session_store.transcripts.tail_loop import (
+    Placed,
+    Tail,
+    TailOptions,
+    TailStatus,
+    connect,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -89,6 +95,7 @@ class Transcripts:
     """Follows the agents that the configuration names: `watch_with` a watcher, then `run`."""
 
     def __init__(self, settings: Settings, store: SessionStore, memory: Memory) -> None:
+        self._store = store
         followed = settings.transcripts
         self._weclaw = followed.get(weclaw.AGENT)
         self._compressed: list[Path] = []
@@ -127,6 +134,7 @@ class Transcripts:
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Follows until cancelled."""
+        await connect(self._store, list(self._each()))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._look_for_compressed)
             for tail in self._each():

@@ -43,13 +43,19 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     done: bool
 
 
-def connect_source(tx: Transaction, agent: str) -> int:
-    """Returns when an agent's transcripts were first connected, in ms; that is now if never."""
-    tx.execute(
-        "INSERT OR IGNORE INTO transcript_source (agent, connected_ms) VALUES (?, ?)",
-        (agent, tx.at_ms),
-    )
-    return int(tx.value("SELECT connected_ms FROM transcript_source WHERE agent = ?", (agent,)))
+def connect_sources(tx: Transaction, agents: Collection[str]) -> dict[str, int]:
+    """Notes that agents' transcripts are connected; returns what `connected_sources` does."""
+    for agent in agents:
+        tx.execute(
+            "INSERT OR IGNORE INTO transcript_source (agent, connected_ms) VALUES (?, ?)",
+            (agent, tx.at_ms),
+        )
+    return connected_sources(tx.db)
+
+
+def connected_sources(db: apsw.Connection) -> dict[str, int]:
+    """Returns by agent when its transcripts were first connected, in ms."""
+    return dict(rows_of(db, "SELECT agent, connected_ms FROM transcript_source"))
 
 
 def save_checkpoints(tx: Transaction, agent: str, checkpoints: Collection[Checkpoint]) -> None:

@@ -26,7 +26,7 @@ from turnmark_session_store.model import MemoryMode
 from turnmark_session_store.store import SessionStore
 from turnmark_session_store.times import to_rfc3339
 from turnmark_session_store.transaction import Transaction
-from turnmark_session_store.transcripts.checkpoints import connect_source
+from turnmark_session_store.transcripts.checkpoints import connect_sources, connected_sources
 from turnmark_session_store.transcripts.failures import Failures
 
 log = structlog.get_logger(__name__)
@@ -131,6 +131,10 @@ class Tail(ABC):
         self.rescan()
         await caught_up.wait()
 
+    def was_connected(self, at_ms: int) -> None:
+        """Says when its source was first connected; see `connect`, without which it asks itself."""
+        self._connected_ms = at_ms
+
     @abstractmethod
     def status(self) -> TailStatus:
         """Returns how far it is."""
@@ -147,8 +151,7 @@ class Tail(ABC):
     async def deal_with_all(self) -> None:
         """Does all that is due now, and returns."""
         if not self._connected_ms:
-            connect = partial(connect_source, agent=self.agent)
-            self._connected_ms = await self._store.write(connect)
+            await connect(self._store, [self])
         while await self._do_next():
             pass
         self._caught_up.set()
@@ -198,6 +201,19 @@ class Tail(ABC):
     def _next_try(self) -> str | None:
         last = self._failures.last
         return None if last is None else to_rfc3339(round(last.next_try * 1000))
+
+
+async def connect(store: SessionStore, tails: Collection[Tail]) -> None:
+    """Tells tails when their sources were first connected, which is now for new ones.
+
+    All in one commit, and in none where no source is new.
+    """
+    agents = {tail.agent for tail in tails}
+    known = await store.read(connected_sources)
+    if not agents <= known.keys():
+        known = await store.write(partial(connect_sources, agents=agents))
+    for tail in tails:
+        tail.was_connected(known[tail.agent])
 
 
 def _sentence(error: Exception) -> str:
