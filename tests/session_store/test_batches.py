@@ -53,6 +53,22 @@ async def test_one_batch_at_a_time_per_root(stage: Stage) -> None:
     await stage.batch("x", session="t")
 
 
+async def test_a_batch_over_merged_conversations_holds_each_of_them(stage: Stage) -> None:
+    """Whichever of its roots another batch descends from, that one waits."""
+    await stage.append("r1", session="u")
+    await stage.append("r2", after=None, session="u")
+    await stage.merge(["r1", "r2"], user("m", "m"), session="u")
+    for root, side in (("r1", "x"), ("r2", "y")):
+        await stage.append(side, after=root, session="u")
+    batch = await stage.batch("r1", "r2", "m", session="u")
+    for side in ("x", "y"):
+        with pytest.raises(Busy, match="under way"):
+            await stage.batch(side, session="u")
+    await stage.close_batch(batch)
+    await stage.batch("x", session="u")
+    await stage.batch("y", session="u")
+
+
 async def test_a_claim_looks_before_it_takes(stage: Stage) -> None:
     """Turns settled since the plan was made, and turns below an unsettled one, are busy."""
     with pytest.raises(Busy, match="moved on"):
