@@ -127,8 +127,9 @@ def test_a_state_directory_becomes_sessions_topics_sources_and_marks(
     assert [(one["name"], first["failed"]) for one in first["problems"]] == [
         ("subjects/gone, b-0000000f", [])
     ]
-    same = ("sessions", "turns", "settled", "waiting", "topics", "sources")
+    same = ("sessions", "turns", "settled", "waiting", "topics", "blocks", "persons", "sources")
     assert {name: dry[name] for name in same} == {name: first[name] for name in same}
+    assert [one["name"] for one in dry["problems"]] == [one["name"] for one in first["problems"]]
     assert (dry["new"], dry["dry_run"], dry["failed"]) == (0, True, [])
     assert owed(place) == {"a4", "u5", "s7", "z1"}
 

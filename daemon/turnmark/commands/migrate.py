@@ -38,6 +38,7 @@ _REQUEST_BYTES: Final = 256 * 1024
 _TURNS_AT_ONCE: Final = 2_000
 _BLOCK_BYTES: Final = 3 * _REQUEST_BYTES
 _TOO_LONG: Final = "it is too long for a block; part it there, or leave it where it is"
+_TAKEN_BACK: Final = "it rests only on turns that were taken back"
 _NOT_HERE: Final = "it cites a session that could not be imported; run the command again"
 
 
@@ -93,7 +94,14 @@ def run(invocation: Invocation) -> int:
 
 
 def _planned(plan: Plan) -> Tally:
-    problems = [*plan.problems, *_unread(plan)]
+    """Returns what the migration would come to, as far as no daemon is needed to tell."""
+    left = _resting_on_nothing(plan)
+    blocks = [block for block in plan.blocks if block not in left]
+    problems = [
+        *plan.problems,
+        *_unread(plan),
+        *(Problem(name=f"{one.topic}, {one.id}", reason=_TAKEN_BACK) for one in left),
+    ]
     return Tally(
         dry_run=True,
         sessions=len(plan.sessions),
@@ -101,12 +109,22 @@ def _planned(plan: Plan) -> Tally:
         settled=plan.dealt_with,
         waiting=plan.speech - plan.dealt_with,
         topics=plan.topics,
-        blocks=len(plan.blocks),
-        persons=sum(not block.cites for block in plan.blocks),
+        blocks=len(blocks),
+        persons=sum(not block.cites for block in blocks),
         sources=plan.sources,
         unread=len(plan.warnings),
         problems=problems,
     )
+
+
+def _resting_on_nothing(plan: Plan) -> list[AdoptedBlock]:
+    """Returns the blocks that cite only what was taken back there; the daemon leaves them."""
+    gone = {(one.session, turn) for one in plan.sessions for turn in one.taken_back}
+    return [
+        block
+        for block in plan.blocks
+        if block.cites and all((ref.session, ref.turn) in gone for ref in block.cites)
+    ]
 
 
 def _unread(plan: Plan) -> Iterator[Problem]:
