@@ -15,7 +15,7 @@ from turnmark_events.types import Event, TipIdle, TipMoved
 from turnmark_session_store.deadline import DeadlineTimer, Wake
 from turnmark_session_store.queries import row_of
 from turnmark_session_store.sessions import turn_id
-from turnmark_session_store.times import to_datetime, to_rfc3339
+from turnmark_session_store.times import now_ms, to_datetime, to_rfc3339
 from turnmark_session_store.transaction import Transaction
 from turnmark_session_store.walks import LIVE_BRANCH
 
@@ -58,6 +58,19 @@ def fire_due(tx: Transaction) -> int:
     return len(rows)
 
 
+def is_ahead(db: apsw.Connection) -> bool:
+    """Tells whether a branch waits whose move lies ahead: the clock was set back since."""
+    armed = "SELECT 1 FROM branch WHERE idle_ms IS NOT NULL AND moved_ms > ? LIMIT 1"
+    return row_of(db, armed, (now_ms(),)) is not None
+
+
+def bring_near(tx: Transaction) -> int:
+    """Lets no branch wait longer than one that moves now; returns how many would have."""
+    latest_ms = tx.at_ms + tx.idle_ms
+    tx.execute("UPDATE branch SET idle_ms = ?1 WHERE idle_ms > ?1", (latest_ms,))
+    return tx.db.changes()
+
+
 class IdleClock:
     """Sleeps until the earliest deadline in the store, fires what is due, sleeps again.
 
@@ -68,16 +81,14 @@ class IdleClock:
         self._store = store
         self._timer = DeadlineTimer(lambda: datetime.now(UTC))
         self._armed_ms: int | None = None
-        self._was_set = False
 
     def saw(self, events: Sequence[Event]) -> None:
         """Wakes the clock if one of `events` armed a deadline before the one it waits for.
 
         A move arms its deadline a fixed time ahead, so while one is armed a later move can't come
-        first and nobody is woken; unless the clock was set back since.
+        first and nobody is woken: not even after the clock was set back, see `bring_near`.
         """
-        is_first = self._armed_ms is None or self._was_set
-        if is_first and any(isinstance(event, TipMoved) for event in events):
+        if self._armed_ms is None and any(isinstance(event, TipMoved) for event in events):
             self._timer.set_changed()
 
     async def run(self) -> None:
@@ -91,13 +102,21 @@ class IdleClock:
                     await anyio.sleep(_RETRY_SECONDS)
 
     async def _wait_and_fire(self) -> None:
+        await self._bring_near()
         while True:
             self._armed_ms = None  # whatever moves during the read wakes the wait below
             self._armed_ms = await self._store.read(next_deadline_ms)
             due = None if self._armed_ms is None else to_datetime(self._armed_ms)
             wake = await self._timer.wait_until(due)
-            self._was_set = wake is Wake.CLOCK_SET or (self._was_set and wake is Wake.CHANGED)
+            if wake is Wake.CLOCK_SET:
+                await self._bring_near()
             if wake is not Wake.DUE:
                 continue
             while await self._store.write(fire_due, background=True) == _SLICE:
                 pass
+
+    async def _bring_near(self) -> None:
+        """Brings deadlines near that a clock set which was ahead, else they could be years away."""
+        if await self._store.read(is_ahead):
+            brought = await self._store.write(bring_near, background=True)
+            log.info("deadlines_brought_near", branches=brought)

@@ -16,8 +16,8 @@ from session_store.stage import Clock, Stage, user
 from turnmark_events.errors import Unavailable
 from turnmark_events.types import Event, TipIdle
 from turnmark_session_store import idle
-from turnmark_session_store.deadline import Wake
-from turnmark_session_store.idle import IdleClock, fire_due, next_deadline_ms
+from turnmark_session_store.deadline import DeadlineTimer, Wake
+from turnmark_session_store.idle import IdleClock, bring_near, fire_due, next_deadline_ms
 
 pytestmark = pytest.mark.anyio
 
@@ -181,30 +181,51 @@ async def test_outlives_a_disk_that_takes_nothing(
         assert failed == [1]
 
 
-async def test_hears_of_moves_after_the_clock_was_set_back(
-    place: Path, monkeypatch: pytest.MonkeyPatch
+async def test_brings_deadlines_near_that_were_armed_ahead(stage: Stage) -> None:
+    """After the clock was set back none is further away than that of a move made now."""
+    await stage.append("a")
+    stage.clock.at_ms -= 86_400_000
+    await stage.append("x", session="t")
+    near = await stage.store.read(next_deadline_ms)
+    assert await stage.write(bring_near) == 1
+    rows = stage.sql("SELECT idle_ms FROM branch ORDER BY id")
+    assert near is not None
+    assert rows == [(near + 1,), (near,)]
+
+
+@pytest.mark.parametrize("when", ["running", "at the start"])
+async def test_hears_that_the_clock_was_set_back(
+    place: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
-    """Their deadlines come before the one that was armed when the clock was ahead."""
-    async with ticking(place / "sessions.db", idle_ms=3_600_000) as stage:
-        await stage.append("a")
-        await stage.wait_armed()
-        timer, told = stage.clock._timer, list[int]()
-        wait_until = timer.wait_until
-
-        async def set_once(deadline: datetime | None) -> Wake:
-            if told:
-                return await wait_until(deadline)
-            told.append(1)
-            return Wake.CLOCK_SET
-
-        monkeypatch.setattr(timer, "wait_until", set_once)
-        timer.set_changed()
+    """While it sleeps, or by the next start, it looks which deadlines are too far away."""
+    path, idle_ms = place / "sessions.db", 3_600_000
+    earlier_ms = time.time_ns() // 1_000_000 - idle_ms // 2
+    if when == "at the start":
+        async with Stage(path, clock=WallClock(), idle_ms=idle_ms) as stage:
+            await stage.append("a")
+        monkeypatch.setattr(idle, "now_ms", lambda: earlier_ms)
+    async with ticking(path, idle_ms) as stage:
+        monkeypatch.setattr(stage.store._writer, "_clock", lambda: earlier_ms)
+        if when == "running":
+            monkeypatch.setattr(stage.store._writer, "_clock", WallClock())
+            await stage.append("a")
+            await stage.wait_armed()
+            monkeypatch.setattr(stage.store._writer, "_clock", lambda: earlier_ms)
+            monkeypatch.setattr(idle, "now_ms", lambda: earlier_ms)
+            _say_set(stage.clock._timer, monkeypatch)
         with anyio.fail_after(60):
-            while not told:
+            while await stage.store.read(next_deadline_ms) != earlier_ms + idle_ms:
                 await anyio.wait_all_tasks_blocked()
-        await stage.wait_armed()
-        an_hour_ago = time.time_ns() // 1_000_000 - 3_600_000
-        with monkeypatch.context() as patch:
-            patch.setattr(stage.store._writer, "_clock", lambda: an_hour_ago)
-            await stage.append("x", session="t")
-        assert [said.tip for said in await until(stage, 1)] == ["x"]
+
+
+def _say_set(timer: DeadlineTimer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the next wait end as it does where the machine's clock was set."""
+    wait_until = timer.wait_until
+
+    async def set_once(deadline: datetime | None) -> Wake:
+        monkeypatch.setattr(timer, "wait_until", wait_until)
+        del deadline
+        return Wake.CLOCK_SET
+
+    monkeypatch.setattr(timer, "wait_until", set_once)
+    timer.set_changed()
