@@ -18,6 +18,24 @@ from turnmark_events.errors import (
     Unavailable,
 )
 
+__all__ = [
+    "CODES",
+    "BadRequest",
+    "Busy",
+    "Conflict",
+    "ConnectionLost",
+    "DaemonFailed",
+    "DaemonNotRunning",
+    "Forgotten",
+    "Gone",
+    "NotFound",
+    "Refused",
+    "Stale",
+    "TurnmarkError",
+    "Unavailable",
+    "error_of",
+]
+
 CODES: dict[str, int] = {
     "not_found": -32001,
     "conflict": -32002,
