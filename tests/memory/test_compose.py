@@ -38,6 +38,31 @@ async def test_promotes_new_blocks_below_the_line_and_leaves_the_person_above() 
         assert "李雷" in page
 
 
+async def test_a_batch_that_a_neighbour_was_faster_than_is_asked_about_again() -> None:
+    """Both change the block as they were shown it; who comes second has failed at nothing."""
+    async with at_work() as work:
+        await work.say("a", "m1")
+        await work.flush()
+        seen: list[str] = []
+
+        def revise(batch: Batch) -> Answer:
+            (block,) = [one for one in batch.blocks if one.text.startswith("fact m1")]
+            (turn,) = batch.turns
+            seen.append(block.text)
+            cites = (*block.cites, turn.label)
+            text = f"{block.text} and {turn.id}"
+            edit = Revise(block=block.block, text=text, cites=cites, expect=block.hash)
+            return Edits(edits=(edit,))
+
+        work.scribe.answer = revise
+        await work.append("s", [user("fact m1 too", "s1")])
+        await work.append("t", [user("fact m1 too", "t1")])
+        done = await work.flush()
+        assert (done.left, done.failures) == (0, [])
+        assert len(seen) == 3
+        assert sorted(seen)[:2] == ["fact m1", "fact m1"]
+
+
 async def test_puts_people_and_projects_before_subjects() -> None:
     """Of one install's new blocks those about people come first."""
     async with at_work() as work:

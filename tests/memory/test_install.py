@@ -247,6 +247,22 @@ async def test_offers_all_again_where_the_revision_cant_be_trusted(damage: str) 
         assert (await work.memory.recall(RecallRequest(query="fact m1"))).hits
 
 
+async def test_a_workspace_that_went_back_is_trusted_from_then_on() -> None:
+    """Law 5: what was looked at again and came to nothing is not offered at every start."""
+    async with at_work() as work:
+        await work.say("s", "m1", "m2")
+        await work.flush()
+        await work.stop()
+        (work.root / ".turnmark" / "revision.json").write_text("{")
+        await work.start()
+        work.scribe.answer = lambda _: NOTHING
+        await work.flush()
+        with capture_logs() as logs:
+            await work.restart()
+        assert "workspace_went_back" not in {one["event"] for one in logs}
+        assert await work.owed_count() == 0
+
+
 async def test_writes_again_without_repeating_where_the_store_is_the_older_one() -> None:
     """The store went back: its turns have no marks; the same words of the same turns stay once."""
     async with at_work() as work:
