@@ -18,6 +18,9 @@ import msgspec
 DEFAULT_COLUMNS = 80
 # Narrower than this nothing can be aligned; lines wrap instead.
 _FEWEST_COLUMNS = 20
+# A cell that is wider (an id of a sub-agent's session) shifts its own row, not the whole table:
+# a UUID has 36.
+_WIDEST_CELL = 36
 
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _ZERO_WIDTH = frozenset(("Mn", "Me", "Cf"))
@@ -116,12 +119,16 @@ def pad(text: str, columns: int) -> str:
 def table(rows: Sequence[Sequence[str]], *, columns: int | None = None) -> list[str]:
     """Returns rows as aligned lines, two blanks between; the last column is cut to `columns`.
 
-    The first row is the heading. None for `columns` cuts nothing, which is what a pipe wants.
+    The first row is the heading. None for `columns` cuts nothing, which is what a pipe wants. What
+    is wider than a UUID stands out of its column and is whole.
     """
     if not rows:
         return []
     cells = [[one_line(cell) for cell in row] for row in rows]
-    widths = [max(width_of(row[place]) for row in cells) for place in range(len(cells[0]))]
+    widths = [
+        min(_WIDEST_CELL, max(width_of(row[place]) for row in cells))
+        for place in range(len(cells[0]))
+    ]
     lines: list[str] = []
     for row in cells:
         aligned = [pad(cell, width) for cell, width in zip(row[:-1], widths, strict=False)]

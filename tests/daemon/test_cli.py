@@ -606,9 +606,9 @@ def test_lists_sessions_over_pages(turnmark: Shell, daemon: Daemon) -> None:
     ]
     ran = turnmark("sessions", "--agent", "pi")
     assert ran.out.splitlines() == [
-        "SESSION  AGENT        TURNS  TIPS  OWED  UPDATED           PROJECT  TITLE",
-        "会话-1   claude-code  12     2     3     2026-08-09 14:02  -        搬家\\u001b[2J",
-        "s        pi           12     2     3     2026-08-09 14:02  /p",
+        "SESSION  AGENT        TURNS  TIPS  OWED  UPDATED           TITLE          PROJECT",
+        "会话-1   claude-code  12     2     3     2026-08-09 14:02  搬家\\u001b[2J",
+        "s        pi           12     2     3     2026-08-09 14:02  -              /p",
     ]
     assert daemon.params_of("session.list") == [{"agent": "pi"}, {"agent": "pi", "cursor": "c1"}]
 

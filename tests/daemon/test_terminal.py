@@ -60,6 +60,7 @@ def test_aligns_a_table_by_what_is_seen() -> None:
     rows = [("名", "N"), ("会话", "a long last one"), ("s", "b")]
     assert table(rows) == ["名    N", "会话  a long last one", "s     b"]
     assert table(rows, columns=12)[1] == "会话  a lon…"
+    assert table([("s", "b"), ("x" * 50, "c")]) == [f"s{' ' * 35}  b", f"{'x' * 50}  c"]
     assert table([]) == []
     assert pad("会", 3) == "会 "
 

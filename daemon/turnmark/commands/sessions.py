@@ -7,7 +7,7 @@ import argparse
 from turnmark.commands.invocation import Invocation
 from turnmark.commands.wording import Fields, local_time
 
-_HEADING = ("SESSION", "AGENT", "TURNS", "TIPS", "OWED", "UPDATED", "PROJECT", "TITLE")
+_HEADING = ("SESSION", "AGENT", "TURNS", "TIPS", "OWED", "UPDATED", "TITLE", "PROJECT")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +38,6 @@ def _row(session: Fields) -> list[str]:
         str(session["tips"]),
         str(session["owed_turns"]),
         local_time(session.get("updated_at")),
-        session.get("project") or "-",
-        session.get("title") or "",
+        session.get("title") or "-",
+        session.get("project") or "",
     ]

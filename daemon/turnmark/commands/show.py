@@ -12,6 +12,7 @@ from turnmark.commands.wording import Fields, plain, source
 from turnmark.terminal import table
 from turnmark_events.errors import NotFound
 
+_NEVER_TOPICS = ("b-", "^", "s-")
 # Of a turn, what the rest of the answer says already.
 _SAID_BEFORE = frozenset({"text", "kind"})
 
@@ -44,6 +45,8 @@ def run(invocation: Invocation) -> int:
 
 def _with_topic(invocation: Invocation, ref: str, error: NotFound) -> NotFound:
     """Returns the error with the topic that was meant, where it is said by its end alone."""
+    if ref.startswith(_NEVER_TOPICS) or "#" in ref:
+        return error
     answer = invocation.whole("memory.topics", "topics")
     meant = topics_ending(ref, [one["topic"] for one in answer["topics"]])
     if not meant:
