@@ -380,6 +380,19 @@ async def test_every_block_cites_its_turns() -> None:
         assert (said["id"], said["text"]) == ("m1", "fact one")
 
 
+async def test_a_night_sees_what_no_event_told_of() -> None:
+    """Laws 10 and 12: a topic that a person wrote while file events were lost is taken in."""
+    async with at_work() as work:
+        await work.say("s", "m1")
+        mine = work.root / "topics" / "subjects" / "garden.md"
+        mine.write_text("# Garden\n\nThe pear tree bears every other year. 梨树。\n", "utf-8")
+        asked = RecallRequest(query="pear tree", kinds=("block",))
+        assert not (await work.memory.recall(asked)).hits
+        await work.organize(wait=True)
+        assert [hit.topic for hit in (await work.memory.recall(asked)).hits] == ["subjects/garden"]
+        assert work.facts() == ["m1"]
+
+
 async def test_turns_whose_labels_clash_are_cited_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Law 17: the writer is given the labels under which the turns are archived."""
     monkeypatch.setattr(evidence, "label_of", lambda _space, _turn: f"s-{'0' * 12}")
