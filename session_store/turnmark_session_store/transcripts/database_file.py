@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import apsw
 
@@ -89,11 +90,16 @@ class Database:
         Raises:
             apsw.Error: as SQLite does; `read_database` makes an `Unavailable` of it.
         """
+        return list(self.each(name, columns, rest, parameters))
+
+    def each(
+        self, name: str, columns: Sequence[str], rest: str, parameters: Sequence[Any] = ()
+    ) -> Iterator[Row]:
+        """Yields what `table` returns, a row at a time; `rest` must say in which order."""
         there = self.columns_of(name)
-        if not there:
-            return []
-        asked = [f'"{column}"' if column in there else "NULL" for column in columns]
-        return self.select(asked, f'FROM "{name}" {rest}', parameters)
+        if there:
+            asked = [f'"{column}"' if column in there else "NULL" for column in columns]
+            yield from self._rows(asked, f'FROM "{name}" {rest}', parameters)
 
     def select(
         self, expressions: Sequence[str], rest: str, parameters: Sequence[Any] = ()
@@ -103,29 +109,35 @@ class Database:
         Raises:
             apsw.Error: as SQLite does; `read_database` makes an `Unavailable` of it.
         """
+        return list(self._rows(expressions, rest, parameters))
+
+    def _rows(
+        self, expressions: Sequence[str], rest: str, parameters: Sequence[Any]
+    ) -> Iterator[Row]:
         sql = f"SELECT {', '.join(expressions)} {rest}"
+        given = 0
         try:
-            return list[Row](self._db.execute(sql, tuple(parameters)))
+            for row in cast("Iterable[Row]", self._db.execute(sql, tuple(parameters))):
+                given += 1
+                yield row
         except UnicodeDecodeError:
-            return self._decoded(expressions, rest, parameters)
+            yield from islice(self._decoded(expressions, rest, parameters), given, None)
 
     def _decoded(
         self, expressions: Sequence[str], rest: str, parameters: Sequence[Any]
-    ) -> list[Row]:
-        """Returns the rows again, with their texts fetched as bytes and decoded here."""
+    ) -> Iterator[Row]:
+        """Yields the rows again, with their texts fetched as bytes and decoded here."""
         encoding = str(self._db.pragma("encoding")).replace("-", "_")
         doubled = ", ".join(
             f"typeof({one}), CASE typeof({one}) WHEN 'text' THEN CAST({one} AS BLOB) ELSE {one} END"
             for one in expressions
         )
         rows = self._db.execute(f"SELECT {doubled} {rest}", tuple(parameters))
-        return [
-            tuple(
+        for row in cast("Iterable[Row]", rows):
+            yield tuple(
                 value.decode(encoding, "replace") if kind == "text" else value
                 for kind, value in zip(row[::2], row[1::2], strict=True)
             )
-            for row in list[Row](rows)
-        ]
 
 
 def unknown_tables(db: Database, program: str) -> Unavailable:

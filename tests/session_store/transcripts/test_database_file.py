@@ -314,3 +314,17 @@ def test_a_file_that_is_not_there_begins_as_nothing(tmp_path: Path) -> None:
     """It is told of by its name."""
     with pytest.raises(Unavailable, match="absent"):
         begins_as_database(tmp_path / "absent")
+
+
+def test_rows_come_one_by_one_also_behind_bytes_that_are_no_text(
+    program: apsw.Connection, path: Path
+) -> None:
+    """Each once, however far it was read when the first such bytes came."""
+    program.execute("INSERT INTO said VALUES (2, CAST(x'ff61' AS TEXT), 2.5, NULL)")
+    program.execute("INSERT INTO said VALUES (3, '茶', 3.5, NULL)")
+
+    def read(db: Database) -> list[Any]:
+        found = db.each("said", ["id", "text", "gone"], "ORDER BY id")
+        return [next(found), *found, *db.each("no_such_table", ["id"], "")]
+
+    assert read_database(path, read) == [(1, TEXT, None), (2, "\ufffda", None), (3, "茶", None)]

@@ -227,6 +227,24 @@ def test_columns_that_are_not_there_are_done_without(program: Opencode) -> None:
     assert edges(read(program.path)[session]) == {"one": None, "two": "one"}
 
 
+@pytest.mark.parametrize("orphan", ["", "msg_00", "msg_\u0100", "msg_~", "zzz"])
+def test_parts_without_their_message_lead_no_words_astray(program: Opencode, orphan: str) -> None:
+    """Wherever they stand among the others; one message has no parts, one has them mixed in."""
+    session = program.open("a")
+    first = program.prompt(session, "one")
+    program.prompt(session)
+    second = program.prompt(session, "二")
+    program.part(first, type="text", text="more of it")
+    program.prompt(session, "three")
+    program.part(second, type="text", text="再")
+    program.db.execute("PRAGMA foreign_keys = off")
+    program.db.execute(
+        "INSERT INTO part SELECT 'prt_' || ?1, ?1, session_id, 1, 1, data FROM part LIMIT 1",
+        (orphan,),
+    )
+    assert said(read(program.path)[session]) == ["one\n\nmore of it", "二\n\n再", "three"]
+
+
 def test_what_stands_only_in_the_log_of_sqlite_is_read(program: Opencode) -> None:
     """The database itself holds nothing yet."""
     session = program.open("a")

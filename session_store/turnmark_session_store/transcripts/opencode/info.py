@@ -82,7 +82,7 @@ def fields_of(value: Any) -> Mapping[str, Any]:
 
 
 def messages_of(
-    raw: Sequence[RawMessage], revert: Revert | None
+    raw: Iterable[RawMessage], revert: Revert | None
 ) -> tuple[list[Message], list[Removed]]:
     """Returns the messages that stand and those that the session's marker takes back."""
     messages: list[Message] = []

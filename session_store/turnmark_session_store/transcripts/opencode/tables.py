@@ -13,12 +13,14 @@ Those of the first version are read by `old.py`, and `event`, a log of each sess
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import msgspec
 
-from turnmark_session_store.transcripts.database_file import Database
+from turnmark_session_store.transcripts.database_file import Database, Row
 from turnmark_session_store.transcripts.fields import string_at
 from turnmark_session_store.transcripts.opencode import old
 from turnmark_session_store.transcripts.opencode.chain import SessionRecord
@@ -56,8 +58,11 @@ _SESSION_COLUMNS = (
     "fork_boundary",
 )
 _OF = "WHERE session_id = ?"
+_NO_PARTS: tuple[Any, Iterable[Row]] = (None, ())
 _WORDLESS: Mapping[str, Any] = {"type": "tool"}
 _WORDLESS_STARTS = tuple(f'{{"type":"{one}"' for one in ("tool", "reasoning", "patch", "snapshot"))
+_Part = tuple[Any, Mapping[str, Any]]
+"""When a part was written last, and what it holds."""
 # Only such a call can have begun a sub-agent.
 _SPAWN_MARKS = ('"sessionI', '"prompt"')
 # What no other agent's database has together: tables and a column of each.
@@ -113,13 +118,12 @@ def read_session(db: Database, row: SessionRow) -> SessionRecord:
         return old.read_old(db, row)
     reading = _Reading(db, row)
     rows = reading.rows()
-    raw = reading.raw()
     if rows:
-        own = {one.found.id: one for one in raw}
+        own = {raw.found.id: message_of(*raw) for raw in reading.raw()}
         standing, behind = stand_before([_with_parts(one, own) for one in rows], row.revert)
     else:
-        standing, behind = messages_of(raw, row.revert)
-        behind += removed_messages(db, row.id, {one.found.id for one in raw})
+        standing, behind = messages_of(reading.raw(), row.revert)
+        behind += removed_messages(db, row.id, reading.there)
     return record_of(
         row,
         rank=RANK_ROWS if rows or row.table == "session_v2" else RANK_TABLES,
@@ -130,18 +134,22 @@ def read_session(db: Database, row: SessionRow) -> SessionRecord:
 
 
 class _Reading:
-    """Reads the messages of one session."""
+    """Reads the messages of one session, of which `there` are those of 1.x that could be read.
+
+    One at a time: what a message and its parts hold beside the words is many times as much.
+    """
 
     def __init__(self, db: Database, row: SessionRow) -> None:
         self._db = db
         self._row = row
         self.warnings: list[ReadWarning] = []
+        self.there: set[str] = set()
 
     def rows(self) -> list[Message]:
         """Returns the messages of 2.x."""
         columns = ("id", "type", "seq", "time_created", "time_updated", "data")
         found: list[Message] = []
-        for key, kind, seq, created, updated, data in self._db.table(
+        for key, kind, seq, created, updated, data in self._db.each(
             "session_message", columns, f"{_OF} ORDER BY seq", (self._row.id,)
         ):
             record = self._object(data)
@@ -153,26 +161,37 @@ class _Reading:
                 found.append(message)
         return found
 
-    def raw(self) -> list[RawMessage]:
-        """Returns the messages of 1.x with their parts."""
-        parts: dict[str, list[tuple[Any, Mapping[str, Any]]]] = {}
-        for key, message, updated, data in self._db.table(
-            "part", ("id", "message_id", "time_updated", "data"), f"{_OF} ORDER BY id", self._only
-        ):
-            record = _WORDLESS if _is_wordless(data) else self._object(data)
-            if record is not None:
-                parts.setdefault(str(message), []).append((updated, {**record, "id": key}))
+    def raw(self) -> Iterator[RawMessage]:
+        """Yields the messages of 1.x with their parts."""
+        names = {key for (key,) in self._db.table("message", ("id",), _OF, self._only)}
+        parts = groupby(self._parts_of(names), key=itemgetter(1))
+        of, own = next(parts, _NO_PARTS)
         columns = ("id", "time_created", "time_updated", "data")
-        found: list[RawMessage] = []
-        for key, created, updated, data in self._db.table("message", columns, _OF, self._only):
+        in_order = f"{_OF} ORDER BY id"
+        for key, created, updated, data in self._db.each("message", columns, in_order, self._only):
+            there = list[_Part]()
+            if of == key:
+                there = list(self._read_parts(own))
+                of, own = next(parts, _NO_PARTS)
             record = self._object(data)
             if record is None or not is_plain_id(key):
                 continue
-            own = parts.get(key, [])
-            written = [moment for one, _ in [(updated, None), *own] if (moment := moment_of(one))]
+            self.there.add(key)
+            written = [moment for one, _ in [(updated, None), *there] if (moment := moment_of(one))]
             place = Read(key, self._db.path.name, created, max(written, default=None))
-            found.append(RawMessage(record, [part for _, part in own], place))
-        return found
+            yield RawMessage(record, [part for _, part in there], place)
+
+    def _parts_of(self, names: Container[Any]) -> Iterator[Row]:
+        """Yields the parts of messages that are there, in the order in which those are read."""
+        columns = ("id", "message_id", "time_updated", "data")
+        rows = self._db.each("part", columns, f"{_OF} ORDER BY message_id, id", self._only)
+        return (row for row in rows if row[1] in names)
+
+    def _read_parts(self, rows: Iterable[Row]) -> Iterator[_Part]:
+        for key, _, updated, data in rows:
+            record = _WORDLESS if _is_wordless(data) else self._object(data)
+            if record is not None:
+                yield updated, {**record, "id": key}
 
     @property
     def _only(self) -> tuple[str]:
@@ -196,10 +215,9 @@ def _is_wordless(data: Any) -> bool:
     return not any(mark in data for mark in _SPAWN_MARKS)
 
 
-def _with_parts(row: Message, own: Mapping[str, RawMessage]) -> Message:
+def _with_parts(row: Message, own: Mapping[str, Message | None]) -> Message:
     """Returns a row of 2.x with the words of the message of 1.x that it was made of."""
-    raw = own.get(row.id)
-    before = message_of(raw.info, raw.parts, raw.found) if raw is not None else None
+    before = own.get(row.id)
     if before is None or before.role != row.role:
         return row
     return msgspec.structs.replace(before, place=row.place, is_whole=row.is_whole)
