@@ -70,8 +70,8 @@ class Archive:
         self._mutex = threading.RLock()
         # Files written anew since the start; tells a scan that its offset is no longer good.
         self._rewrites = 0
-        self._map = SourceMap(workspace.root)
         with _disk_errors("open the archive"):
+            self._map = SourceMap(workspace.root)
             self._erase_displaced()
             self.refresh()
 

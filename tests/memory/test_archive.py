@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from turnmark_events.errors import Unavailable
 from turnmark_memory import archive as archive_module
 from turnmark_memory import durable
 from turnmark_memory.archive import Archive
@@ -58,6 +59,13 @@ def turn(number: int, *, session: str = "s1", text: str | None = None) -> Eviden
 
 def content(workspace: Workspace, path: str = PATH) -> bytes:
     return (workspace.root / path).read_bytes()
+
+
+def test_a_disk_that_fails_at_the_start_is_said_in_a_sentence(workspace: Workspace) -> None:
+    """A map that can be neither opened nor made anew is no bug: the daemon says what to do."""
+    (workspace.root / ".turnmark" / "sources.db").mkdir()
+    with pytest.raises(Unavailable, match=r"Could not open the archive: .*, then try again|place"):
+        Archive(workspace)
 
 
 def test_turns_become_lines_with_their_labels(workspace: Workspace, archive: Archive) -> None:
