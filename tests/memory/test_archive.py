@@ -64,7 +64,7 @@ def content(workspace: Workspace, path: str = PATH) -> bytes:
 def test_a_disk_that_fails_at_the_start_is_said_in_a_sentence(workspace: Workspace) -> None:
     """A map that can be neither opened nor made anew is no bug: the daemon says what to do."""
     (workspace.root / ".turnmark" / "sources.db").mkdir()
-    with pytest.raises(Unavailable, match=r"Could not open the archive: .*, then try again|place"):
+    with pytest.raises(Unavailable, match="Could not open the archive: "):
         Archive(workspace)
 
 
