@@ -228,6 +228,7 @@ def test_lists_its_commands(alone: Shell) -> None:
         (["recall"], "QUERY is missing"),
         (["serach", "x"], "there is no command serach, did you mean"),
         (["search", "x"], "there is no command search, did you mean recall?"),
+        (["pause"], "there is no command pause; Ctrl-C ends the daemon where it runs, "),
         (["help", "recal"], "there is no command recal, did you mean recall?"),
         (["log", "-n", "-1"], "-n: '-1' is no number from 0 on"),
         (["watch", "--since", "x"], "--since: 'x' is no number from 0 on"),
@@ -812,12 +813,14 @@ def test_recalls_with_provenance(turnmark: Shell, daemon: Daemon) -> None:
 def test_recalls_nothing_without_failing(turnmark: Shell, daemon: Daemon) -> None:
     """No hit is an answer, not a failure."""
     daemon.answers["memory.recall"] = {"hits": [], "tokens": 0}
+    daemon.answers["status"] = [{"owed": {"turns": turns}} for turns in (0, 0, 2)]
     assert turnmark("recall", "x").out == "Memory holds nothing about that.\n"
     narrow = turnmark("recall", "x", "--topic", "people/dana", "--since", "2026-08-09").out
     assert narrow == (
         "Memory holds nothing about that within --topic and --since; without them all of it is "
         "searched.\n"
     )
+    assert "\n2 turns are not written yet: `turnmark flush` writes" in turnmark("recall", "x").out
     assert turnmark("recall", "x", "--json").json == {"hits": [], "tokens": 0}
 
 

@@ -13,7 +13,7 @@ from turnmark.commands.invocation import (
     time_of,
     words_of,
 )
-from turnmark.commands.wording import Fields, local_time, source, speaker
+from turnmark.commands.wording import Fields, count, local_time, source, speaker
 from turnmark.terminal import printable
 
 _INDENT = "   "
@@ -51,7 +51,7 @@ def run(invocation: Invocation) -> int:
     if invocation.as_json:
         invocation.print_json(answer)
     elif not answer["hits"]:
-        invocation.print(_nothing(invocation.options))
+        invocation.print(_nothing(invocation.options), *_not_yet(invocation))
     else:
         for number, hit in enumerate(answer["hits"], start=1):
             print_hit(invocation, number, hit)
@@ -67,6 +67,14 @@ def _nothing(options: argparse.Namespace) -> str:
         f"Memory holds nothing about that within {' and '.join(narrow)}; without "
         f"{'it' if len(narrow) == 1 else 'them'} all of it is searched."
     )
+
+
+def _not_yet(invocation: Invocation) -> list[str]:
+    """Returns a line about what was said and is not written yet: it may be what was meant."""
+    turns = invocation.call("status")["owed"]["turns"]
+    is_are = "is" if turns == 1 else "are"
+    said = f"{count(turns, 'turn')} {is_are} not written yet: `turnmark flush` writes what waits"
+    return [f"{said}, `turnmark owed` lists it."] if turns else []
 
 
 def _params(options: argparse.Namespace) -> dict[str, Any]:

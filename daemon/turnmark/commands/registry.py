@@ -86,6 +86,13 @@ _CALLED_ELSEWHERE = {
     "why": "show",
 }
 
+_STOPPING = (
+    "; Ctrl-C ends the daemon where it runs, `systemctl --user stop turnmark` the service. "
+    "What agents write meanwhile is read at the next start"
+)
+# What no command does, and how it is done.
+_DONE_OTHERWISE = {"kill": _STOPPING, "pause": _STOPPING, "quit": _STOPPING, "stop": _STOPPING}
+
 
 class CommandModule(Protocol):
     """What a module of this package offers."""
@@ -110,7 +117,12 @@ def groups() -> dict[str, tuple[str, ...]]:
 
 
 def meant_by(word: str) -> str:
-    """Returns `, did you mean …?` for a word that is no command, nothing where none is like it."""
+    """Returns `, did you mean …?` for a word that is no command, nothing where none is like it.
+
+    Of what no command does it returns how it is done.
+    """
+    if word.lower() in _DONE_OTHERWISE:
+        return _DONE_OTHERWISE[word.lower()]
     from turnmark.commands.parser import nearest  # noqa: PLC0415 - parsers import this module
 
     called = nearest(word.lower(), [*names(), *_CALLED_ELSEWHERE])
