@@ -107,6 +107,9 @@ class Intake:
         return self._taken_in(list(saves.saves.values()), revision, at)
 
     def _taken_in(self, saves: Sequence[Save], revision: int, at: datetime) -> TakenIn:
+        for save in saves:
+            # Few editors flush. What a power cut left of a save that was seen would be the next.
+            self._shelf.workspace.tree.flush(f"{TOPICS}/{save.topic}.md")
         changes = [change for save in saves for change in _changes(save)]
         composed = self._composed(saves, changes, revision, at)
         for save in saves:

@@ -101,6 +101,21 @@ class Rooted:
             refuse_odd(dir_fd, name, path)
             durable.replace(staging_fd, dir_fd, name, content)
 
+    def flush(self, path: str) -> None:
+        """Makes what somebody else wrote at `path` last, or its absence."""
+        with (
+            durable.disk_errors(f"flush {path}"),
+            contextlib.suppress(FileNotFoundError, Refused),
+            self.parent(path) as (dir_fd, name),
+        ):
+            with contextlib.suppress(FileNotFoundError):
+                fd = open_regular(dir_fd, name, os.O_RDONLY, path)
+                try:
+                    os.fsync(fd)
+                finally:
+                    os.close(fd)
+            os.fsync(dir_fd)
+
     def remove(self, path: str) -> None:
         """Takes the regular file at `path` away, durably; none there is fine."""
         with durable.disk_errors(f"remove {path}"):

@@ -244,6 +244,36 @@ async def test_a_memory_at_work_loses_nothing_and_writes_nothing_twice(
         assert (facts, faults) == (["a1", "m1", "m2", "m3"], []), name
 
 
+def save(work: AtWork, how: str) -> Path:
+    """Saves a topic as an editor does, which flushes nothing; returns its path."""
+    folder = work.root / "topics" / "subjects"
+    path = folder / ("梨.md" if how == "new" else "facts.md")
+    before = "" if how == "new" else path.read_text("utf-8")
+    written = folder / ".saved" if how == "renamed" else path
+    written.write_text(f"{before}\nThe pear tree is mine. 梨树是我的。\n", "utf-8")
+    if how == "renamed":
+        written.rename(path)
+    return path
+
+
+@pytest.mark.parametrize("how", ["in place", "renamed", "new"])
+async def test_a_person_s_save_that_memory_has_seen_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Law 12: else the next start would take what the cut left of it for what they wanted."""
+    async with at_work() as work:
+        await work.say("s", "m1")
+        await work.flush()
+        with watched(work.place, monkeypatch) as disk:
+            name = save(work, how).relative_to(work.place)
+            await work.memory.rescan()
+            left = disk.leave(tmp_path / "left", without=DERIVED)
+    assert "The pear tree is mine. 梨树是我的。" in (left / name).read_text("utf-8")
+    facts, faults = await lives_on(left)
+    assert (facts, faults) == (["m1"], [])
+    assert "The pear tree is mine. 梨树是我的。" in (left / name).read_text("utf-8")
+
+
 def nothing(_: Batch) -> Answer:
     """Answers that there is nothing worth keeping."""
     return NOTHING
