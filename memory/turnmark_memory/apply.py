@@ -340,7 +340,9 @@ class _Work:
     def _loaded(self, path: str) -> Topic:
         topic = self._topic(path)
         if topic is None:
-            raise NotFound(f"there is no topic {path}", topic=path)
+            raise NotFound(
+                f"there is no topic {path}; `turnmark topics` lists those there are", topic=path
+            )
         return topic
 
     def _new(self, path: str, words: str = "") -> Topic:

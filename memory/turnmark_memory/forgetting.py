@@ -204,7 +204,9 @@ class Forgetting:
         if is_label(ref):
             found = await self._keys([ref])
             if not found:
-                raise NotFound(f"no source {ref} in this memory")
+                raise NotFound(
+                    f"no source {ref} in this memory; name the turn as SESSION#ID", ref=ref
+                )
             return found[0]
 
         def look(db: apsw.Connection) -> tuple[int, list[int]]:

@@ -57,7 +57,9 @@ def _block(shelf: Shelf, name: str) -> Shown:
     topic = shelf.index.where(name)
     block = shelf.block(topic, name) if topic is not None else None
     if topic is None or block is None:
-        raise NotFound(f"no block ^{name} in this memory; `turnmark topics` lists its topics")
+        raise NotFound(
+            f"no block ^{name} in this memory; `turnmark topics` lists its topics", ref=name
+        )
     cited = (shelf.index.turn(label) for label in block.cites)
     return Shown(
         kind="block",
@@ -75,8 +77,11 @@ def _source(shelf: Shelf, label: str) -> Shown:
     turn = shelf.index.turn(label)
     if turn is None:
         if shelf.index.is_forgotten(label):
-            raise Forgotten(f"the source {label} was forgotten")
-        raise NotFound(f"no source {label} in this memory")
+            raise Forgotten(f"the source {label} was forgotten", ref=label)
+        raise NotFound(
+            f"no source {label} in this memory; `turnmark show` of a block names those it cites",
+            ref=label,
+        )
     return Shown(
         kind="source",
         ref=label,

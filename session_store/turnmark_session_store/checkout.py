@@ -110,7 +110,10 @@ def rewind(tx: Transaction, asked: Rewind) -> Rewound:
     check_head(tx, session.id, expectation(asked.expect))
     head, branch = session.head, session.head_branch
     if head is None or branch is None:
-        raise Refused(f"session {session.name!r} has no head to rewind")
+        raise Refused(
+            f"session {session.name!r} has no head to rewind; put it on a turn with checkout first",
+            session=session.name,
+        )
     _check_stands(tx, turn)
     if not is_ancestor(tx.db, turn, head):
         raise Refused(
@@ -163,7 +166,10 @@ def merge(
         )
     turns = list(dict.fromkeys(get_turn(tx.db, session, tip) for tip in tips))
     if len(turns) < 2:  # noqa: PLR2004  a merge joins at least two
-        raise Refused("a merge needs at least two different tips")
+        raise Refused(
+            "a merge needs at least two different tips; "
+            f"`turnmark tree {session.name}` shows those there are"
+        )
     branches = [(tip, _ending_at(tx, session, tip)) for tip in turns]
     first = _going_on(session, branches)
     merged = [tip for tip, _ in branches if tip != first[0]]
@@ -216,7 +222,12 @@ def archive(tx: Transaction, asked: Archive) -> None:
     )
     chosen = [row for row in rows if asked.branch in (None, row[2])]
     if asked.branch is not None and not chosen:
-        raise NotFound(f"session {session.name!r} has no live branch {asked.branch!r}")
+        raise NotFound(
+            f"session {session.name!r} has no live branch {asked.branch!r}; "
+            f"`turnmark tree {session.name}` shows those it has",
+            session=session.name,
+            branch=asked.branch,
+        )
     moves = [TipMove(branch, tip, "archive") for branch, tip, _ in chosen]
     move(tx, session.id, moves, Keep(), cause="archive")
 

@@ -152,10 +152,11 @@ def _set_fork_point(tx: Transaction, session: SessionRow, point: ForkPoint) -> N
     origin = get_session(tx.db, point.session)
     if origin.id == session.id:
         raise Refused(f"session {session.name!r} can't be forked from itself")
-    turn = find_turn(tx.db, origin, point.turn) if point.turn else origin.head
+    turn = get_turn(tx.db, origin, point.turn) if point.turn else origin.head
     if turn is None:
         raise NotFound(
-            f"session {point.session!r} has no turn {point.turn or 'at its head'!r} to fork from"
+            f"session {point.session!r} has no head to fork from; name a turn of it",
+            session=point.session,
         )
     if session.forked_from == origin.id and session.forked_turn == turn:
         return
