@@ -27,16 +27,11 @@ from turnmark_events.errors import Unavailable
 from turnmark_memory import durable
 from turnmark_memory.labels import LABEL_DIGITS, label_of
 from turnmark_memory.model import Evidence
-from turnmark_memory.rooted import names_in
-from turnmark_memory.source_line import (
-    FORGOTTEN_LINE,
-    ArchivedTurn,
-    archived,
-    decode_line,
-    encode_line,
-)
-from turnmark_memory.source_map import FileState, Place, SourceMap
-from turnmark_memory.workspace import STAGING, Workspace
+from turnmark_memory.source_erasure import erase_displaced, erase_lines
+from turnmark_memory.source_file import SourceFile
+from turnmark_memory.source_line import ArchivedTurn, archived, decode_line
+from turnmark_memory.source_map import Place, SourceMap
+from turnmark_memory.workspace import Workspace
 
 __all__ = ["Archive", "ArchivedTurn", "SourceLine"]
 
@@ -44,8 +39,6 @@ log = structlog.get_logger(__name__)
 
 # BLAKE2b with a digest of 32 bytes: two labels of this length are two turns with one key.
 _LABEL_HEX_LIMIT = 64
-_FORGET_PREFIX = "forget-"
-_CHUNK_BYTES = 1 << 20
 # Lines that a scan reads at once.
 _SCAN_GROUP = 500
 # Places are written to the map in such groups while a file is read again.
@@ -72,7 +65,7 @@ class Archive:
         self._rewrites = 0
         with _disk_errors("open the archive"):
             self._map = SourceMap(workspace.root)
-            self._erase_displaced()
+            erase_displaced(self._tree)
             self.refresh()
 
     def close(self) -> None:
@@ -163,7 +156,7 @@ class Archive:
                 place = self._map.by_label(label)
                 if place is not None:
                     by_path.setdefault(place.path, []).append(place)
-            read = {path: self._read_places(path, group) for path, group in by_path.items()}
+            read = {path: self._file(path).read(group) for path, group in by_path.items()}
             found: dict[str, tuple[SourceLine, ArchivedTurn]] = {}
             for place in (one for group in by_path.values() for one in group):
                 turn = read[place.path].get(place.label)
@@ -203,7 +196,9 @@ class Archive:
                 if place is not None:
                     by_path.setdefault(place.path, set()).add(place.line)
             for path, lines in sorted(by_path.items()):
-                self._rewrite(path, lines)
+                self._rewrites += 1
+                erase_lines(self._tree, path, lines)
+                self._reindex(path)
             if by_path:
                 self._map.scrub()
             return sum(len(lines) for lines in by_path.values())
@@ -213,12 +208,10 @@ class Archive:
         # files that will be appended to are looked at here, the rest at `refresh`.
         for path in {self._workspace.source_file(turn.agent, turn.session) for turn in turns}:
             try:
-                fd = self._tree.open(path)
+                status = self._file(path).status()
             except FileNotFoundError:
                 self._map.drop_file(path)
                 continue
-            status = os.fstat(fd)
-            os.close(fd)
             if self._map.file(path) != (status.st_size, status.st_mtime_ns):
                 self._reindex(path)
 
@@ -232,69 +225,31 @@ class Archive:
         raise Unavailable(f"No label is free for turn {turn.id!r}; run `turnmark doctor`.")
 
     def _append_to(self, path: str, turns: list[ArchivedTurn]) -> list[Place]:
-        encoded = [encode_line(turn) for turn in turns]
-        with self._tree.parent(path, create=True) as (dir_fd, _):
-            fd = self._tree.open(path, os.O_RDWR | os.O_APPEND, create=True)
-            try:
-                before = self._map.state(path)
-                durable.append_durably(fd, b"".join(encoded))
-                if before.size == 0:
-                    os.fsync(dir_fd)
-                places = _places(path, turns, encoded, before)
-                self._map.add(places, path, os.fstat(fd), before.lines + len(turns))
-            finally:
-                os.close(fd)
+        before = self._map.state(path)
+        places, status = self._file(path).append(turns, before)
+        self._map.add(places, path, status, before.lines + len(turns))
         return places
 
     def _reindex(self, path: str) -> None:
-        self._cut_torn_end(path)
+        """Reads a file anew into the map."""
+        file = self._file(path)
+        file.cut_torn_end()
         self._map.drop_file(path)
         group: list[Place] = []
         lines = 0
-        for line, offset, content in self._lines(path):
-            lines = line
-            turn = decode_line(content)
-            if turn is None:
-                if content + b"\n" != FORGOTTEN_LINE:
-                    log.warning("source_line_unreadable", path=path, line=line)
-                continue
-            group.append(_place(turn, path, line, offset, len(content) + 1))
+        for lines, place in file.places():  # noqa: B007  the last number counts after the loop
+            if place is not None:
+                group.append(place)
             if len(group) >= _REINDEX_GROUP:
                 self._map.add_places(group)
                 group.clear()
-        fd = self._tree.open(path)
-        try:
-            self._map.add(group, path, os.fstat(fd), lines)
-        finally:
-            os.close(fd)
+        self._map.add(group, path, file.status(), lines)
 
-    def _cut_torn_end(self, path: str) -> None:
-        with self._tree.parent(path) as (dir_fd, _):
-            os.fsync(dir_fd)
-        fd = self._tree.open(path, os.O_RDWR)
-        try:
-            size = os.fstat(fd).st_size
-            whole = _end_of_last_line(fd, size)
-            if whole < size:
-                log.warning("torn_source_line_cut", path=path, bytes=size - whole)
-                os.ftruncate(fd, whole)
-            # Lines of a killed process can be read and yet not be on the disk; from now on they
-            # count as archived.
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-
-    def _lines(self, path: str) -> Iterator[tuple[int, int, bytes]]:
-        """Yields (line number, offset, line without its newline) of the whole lines of a file."""
-        with os.fdopen(self._tree.open(path), "rb", buffering=_CHUNK_BYTES) as file:
-            offset = 0
-            for number, line in enumerate(file, start=1):
-                if line.endswith(b"\n"):
-                    yield number, offset, line[:-1]
-                offset += len(line)
+    def _file(self, path: str) -> SourceFile:
+        return SourceFile(self._tree, path)
 
     def _groups(self, path: str) -> Iterator[tuple[int, bytes]]:
-        """Yields (line number, line) as `_lines` does, without a descriptor kept in between.
+        """Yields (line number, line) of the whole lines, without a descriptor kept in between.
 
         `forget` overwrites the file that it replaces: who went on reading it would miss turns.
         """
@@ -317,53 +272,7 @@ class Archive:
                 yield line, content[:-1]
 
     def _read_place(self, place: Place | None) -> ArchivedTurn | None:
-        return None if place is None else self._read_places(place.path, [place]).get(place.label)
-
-    def _read_places(self, path: str, places: Iterable[Place]) -> dict[str, ArchivedTurn]:
-        """Returns by label those of `places` in the file `path` at which their turns really lie."""
-        try:
-            fd = self._tree.open(path)
-        except FileNotFoundError:
-            return {}
-        try:
-            read = (
-                (place.label, decode_line(os.pread(fd, place.length, place.offset).rstrip(b"\n")))
-                for place in places
-            )
-            return {label: turn for label, turn in read if turn and turn.label == label}
-        finally:
-            os.close(fd)
-
-    def _rewrite(self, path: str, forgotten: set[int]) -> None:
-        staged = _FORGET_PREFIX + durable.digest_of(path.encode())[:16]
-        with (
-            self._tree.directory(STAGING, create=True) as staging_fd,
-            self._tree.parent(path) as (dir_fd, name),
-        ):
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-            with os.fdopen(
-                os.open(staged, flags, durable.FILE_MODE, dir_fd=staging_fd), "wb"
-            ) as copy:
-                for line, _, content in self._lines(path):
-                    copy.write(FORGOTTEN_LINE if line in forgotten else content + b"\n")
-                copy.flush()
-                os.fsync(copy.fileno())
-            durable.exchange_names(staging_fd, staged, dir_fd, name)
-            os.fsync(dir_fd)
-        self._rewrites += 1
-        self._erase_displaced()
-        self._reindex(path)
-
-    def _erase_displaced(self) -> None:
-        with self._tree.directory(STAGING, create=True) as staging_fd:
-            mine = [name for name in names_in(staging_fd) if name.startswith(_FORGET_PREFIX)]
-            for name in mine:
-                durable.heal_exchange(staging_fd, name.removesuffix(durable.FALLBACK_SUFFIX))
-            for name in names_in(staging_fd):
-                if name in mine:
-                    _overwrite(staging_fd, name)
-                    os.unlink(name, dir_fd=staging_fd)
-            os.fsync(staging_fd)
+        return None if place is None else self._file(place.path).read([place]).get(place.label)
 
 
 @contextlib.contextmanager
@@ -378,52 +287,5 @@ def _disk_errors(doing: str) -> Generator[None, None, None]:
             ) from error
 
 
-def _overwrite(dir_fd: int, name: str) -> None:
-    fd = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
-    try:
-        found = os.fstat(fd)
-        # With a second name these bytes are somebody else's as well.
-        left = found.st_size if found.st_nlink == 1 else 0
-        while left > 0:
-            left -= os.write(fd, bytes(min(left, _CHUNK_BYTES)))
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def _end_of_last_line(fd: int, size: int) -> int:
-    end = size
-    while end > 0:
-        start = max(0, end - _CHUNK_BYTES)
-        at = os.pread(fd, end - start, start).rfind(b"\n")
-        if at >= 0:
-            return start + at + 1
-        end = start
-    return 0
-
-
 def _line(place: Place) -> SourceLine:
     return SourceLine(label=place.label, path=place.path, line=place.line)
-
-
-def _place(turn: ArchivedTurn, path: str, line: int, offset: int, length: int) -> Place:
-    return Place(
-        label=turn.label,
-        namespace=turn.namespace,
-        id=turn.id,
-        path=path,
-        line=line,
-        offset=offset,
-        length=length,
-    )
-
-
-def _places(
-    path: str, turns: Sequence[ArchivedTurn], encoded: Sequence[bytes], before: FileState
-) -> list[Place]:
-    places: list[Place] = []
-    offset = before.size
-    for number, (turn, line) in enumerate(zip(turns, encoded, strict=True), before.lines + 1):
-        places.append(_place(turn, path, number, offset, len(line)))
-        offset += len(line)
-    return places

@@ -14,8 +14,7 @@ import msgspec
 import pytest
 
 from turnmark_events.errors import Unavailable
-from turnmark_memory import archive as archive_module
-from turnmark_memory import durable
+from turnmark_memory import durable, source_erasure
 from turnmark_memory.archive import Archive
 from turnmark_memory.labels import label_of
 from turnmark_memory.model import Evidence
@@ -263,7 +262,7 @@ def test_crash_while_forgetting_is_finished_by_the_next(
             if step == "exchange_names":
                 patched.setattr(durable, step, die)
             elif step == "_overwrite":
-                patched.setattr(archive_module, step, die)
+                patched.setattr(source_erasure, step, die)
             else:
                 patched.setattr(os, step, die)
             try:
