@@ -19,7 +19,7 @@ from turnmark_memory.bases import Base
 from turnmark_memory.block_change import BlockChange, folded
 from turnmark_memory.draft import Draft
 from turnmark_memory.durable import digest_of
-from turnmark_memory.exchange import StagedFile
+from turnmark_memory.file_exchange import StagedFile
 from turnmark_memory.line_delta import delta
 from turnmark_memory.model import Add, Edit, Revise
 from turnmark_memory.removal import Removal, removal_of

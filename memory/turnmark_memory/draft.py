@@ -10,7 +10,7 @@ from turnmark_memory.apply import Applied
 from turnmark_memory.backlinks import Place, linked_from, mend_links
 from turnmark_memory.block_change import BlockChange
 from turnmark_memory.durable import digest_of
-from turnmark_memory.exchange import StagedFile
+from turnmark_memory.file_exchange import StagedFile
 from turnmark_memory.footnotes import labels_used, with_definitions
 from turnmark_memory.labels import block_id_of
 from turnmark_memory.shelf import Shelf

@@ -26,7 +26,7 @@ from turnmark_memory.block_change import BlockChange, change_of, folded
 from turnmark_memory.compose import Composed, file_change
 from turnmark_memory.draft import Draft
 from turnmark_memory.durable import digest_of
-from turnmark_memory.exchange import StagedFile
+from turnmark_memory.file_exchange import StagedFile
 from turnmark_memory.line_delta import delta
 from turnmark_memory.pins import is_pinned
 from turnmark_memory.removal import removal_of

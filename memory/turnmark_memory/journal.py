@@ -17,7 +17,8 @@ from turnmark_events.errors import TurnmarkError, Unavailable
 from turnmark_memory.bases import Base
 from turnmark_memory.compose import Composed
 from turnmark_memory.derived import Derived
-from turnmark_memory.exchange import StagedFile, close_exchange, exchange
+from turnmark_memory.exchange import close_exchange, exchange
+from turnmark_memory.file_exchange import StagedFile
 from turnmark_memory.intake import Intake
 from turnmark_memory.removal import Removal, follow_removal
 from turnmark_memory.revisions import RevisionRecord, write_record

@@ -14,7 +14,7 @@ import structlog
 
 from turnmark_events.errors import TurnmarkError, Unavailable
 from turnmark_memory.bases import Base
-from turnmark_memory.exchange import MergeInput
+from turnmark_memory.file_exchange import MergeInput
 from turnmark_memory.labels import block_id_of
 from turnmark_memory.nearest import copied_ids, known_ids, nearest
 from turnmark_memory.person_view import numbered, with_notes

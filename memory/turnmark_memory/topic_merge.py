@@ -10,7 +10,7 @@ from collections import Counter
 
 from turnmark_memory.bases import Base
 from turnmark_memory.core_page import arrange
-from turnmark_memory.exchange import MergeInput
+from turnmark_memory.file_exchange import MergeInput
 from turnmark_memory.footnotes import with_definitions
 from turnmark_memory.nearest import known_ids
 from turnmark_memory.person_view import with_known_ids

@@ -14,7 +14,8 @@ from memory.at_work import NOTHING, AtWork, Scribe, at_work, tokens
 from turnmark_memory import durable
 from turnmark_memory.archive import Archive
 from turnmark_memory.durable import digest_of
-from turnmark_memory.exchange import MergeInput, StagedFile, close_exchange, exchange
+from turnmark_memory.exchange import close_exchange, exchange
+from turnmark_memory.file_exchange import MergeInput, StagedFile
 from turnmark_memory.labels import label_of
 from turnmark_memory.model import Answer, Batch, Evidence
 from turnmark_memory.requests import RecallRequest

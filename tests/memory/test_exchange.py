@@ -14,14 +14,8 @@ import pytest
 from turnmark_events.errors import Refused
 from turnmark_memory import durable, slots
 from turnmark_memory.durable import digest_of
-from turnmark_memory.exchange import (
-    Checkpoint,
-    Exchanged,
-    MergeInput,
-    StagedFile,
-    close_exchange,
-    exchange,
-)
+from turnmark_memory.exchange import close_exchange, exchange
+from turnmark_memory.file_exchange import Checkpoint, Exchanged, MergeInput, StagedFile
 from turnmark_memory.workspace import RevisionStamp, Workspace
 
 PATH = "topics/people/dana.md"

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.documents import documents
-from turnmark_memory.exchange import MergeInput
+from turnmark_memory.file_exchange import MergeInput
 from turnmark_memory.topic_edit import add_block, remove_block, replace_block, supersede_block
 from turnmark_memory.topic_format import parse, render
 from turnmark_memory.topic_merge import merge_topics
