@@ -23,7 +23,7 @@ from turnmark_memory.file_exchange import StagedFile
 from turnmark_memory.line_delta import delta
 from turnmark_memory.model import Add, Edit, Revise
 from turnmark_memory.removal import Removal, removal_of
-from turnmark_memory.revisions import FileChange, RecordedChange, RevisionRecord
+from turnmark_memory.revisions import FileChange, RevisionRecord
 from turnmark_memory.shelf import Shelf
 from turnmark_memory.sparing import spared
 from turnmark_memory.topic import Block
@@ -93,17 +93,15 @@ def compose(
         Unavailable: if the disk fails.
     """
     draft = Draft(shelf)
-    done: list[Done] = []
-    changes: list[BlockChange] = []
-    by_person: list[BlockChange] = []
-    restored: list[BlockChange] = []
-    for work in works:
-        result, changed = _carry_out(draft, work, at.date(), keep_history=keep_history)
-        done.append(result)
-        changes += changed
-        by_person += changed if work.by_person else ()
-        restored += changed if work.carry_out is not None else ()
-    changes = [*folded([*changes, *draft.follow_links(changes, restored)])]
+    carried = [
+        (work, *_carry_out(draft, work, at.date(), keep_history=keep_history)) for work in works
+    ]
+    made = [change for _, _, changes in carried for change in changes]
+    restored = [
+        change for work, _, changes in carried if work.carry_out is not None for change in changes
+    ]
+    by_person = [change for work, _, changes in carried if work.by_person for change in changes]
+    changes = folded([*made, *draft.follow_links(made, restored)])
     show_arrivals(draft, changes)
     topics = tuple(topic for topic in sorted({*draft.topics, *draft.exact}) if draft.differs(topic))
     files = tuple(map(draft.staged, topics))
@@ -111,17 +109,15 @@ def compose(
     return Composed(
         files=files,
         topics=topics,
-        record=RevisionRecord(
+        record=RevisionRecord.of(
+            changes,
             revision=revision,
             at=at,
             cause=cause,
-            blocks=tuple(dict.fromkeys(change.block for change in changes)),
-            topics=tuple(dict.fromkeys(change.topic for change in changes)),
-            changes=tuple(map(RecordedChange.of, changes)),
+            files=map(file_change, topics, files),
             turns=turns,
-            files=tuple(map(file_change, topics, files)),
         ),
-        done=tuple(done),
+        done=tuple(done for _, done, _ in carried),
         removal=removal_of(shelf.index, by_person),
         read=tuple(sorted({*draft.bases, *draft.exact})),
     )

@@ -289,14 +289,8 @@ class Installer:
 
         It changes nothing: it is the number from which on the workspace is trusted again.
         """
-        record = RevisionRecord(
-            revision=revision,
-            at=datetime.now(UTC),
-            cause="the workspace went back to an older revision",
-            blocks=(),
-            topics=(),
-            changes=(),
-        )
+        cause = "the workspace went back to an older revision"
+        record = RevisionRecord.of((), revision=revision, at=datetime.now(UTC), cause=cause)
         async with self._serial:
             await anyio.to_thread.run_sync(self._shelf.bases.clear)
             await self._journalling.carry_out(Composed(files=(), topics=(), record=record, done=()))

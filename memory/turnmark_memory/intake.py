@@ -30,7 +30,7 @@ from turnmark_memory.file_exchange import StagedFile
 from turnmark_memory.line_delta import delta
 from turnmark_memory.pins import is_pinned
 from turnmark_memory.removal import removal_of
-from turnmark_memory.revisions import FileChange, RecordedChange, RevisionRecord
+from turnmark_memory.revisions import FileChange, RevisionRecord
 from turnmark_memory.saves import Batch, Save, by_id, same_words, unreadable
 from turnmark_memory.shelf import Shelf
 from turnmark_memory.topic import Block, Topic, TopicWarning
@@ -141,14 +141,12 @@ class Intake:
         return Composed(
             files=tuple(files.values()),
             topics=tuple(sorted({*written, *(save.topic for save in saves)})),
-            record=RevisionRecord(
+            record=RevisionRecord.of(
+                changes,
                 revision=revision,
                 at=at,
                 cause=_cause(saves),
-                blocks=tuple(dict.fromkeys(change.block for change in changes)),
-                topics=tuple(dict.fromkeys(change.topic for change in changes)),
-                changes=tuple(map(RecordedChange.of, changes)),
-                files=tuple(_file_changes(saves, files)),
+                files=_file_changes(saves, files),
             ),
             done=(),
             removal=removal,

@@ -8,10 +8,10 @@ import apsw
 import msgspec
 
 from turnmark_memory.locality import local_turns
+from turnmark_memory.retried_reply import is_retried_reply
 from turnmark_session_store.marks import parked
 from turnmark_session_store.owed import LiveTip, dues_of, live_branches, owing_branches
 from turnmark_session_store.queries import json_keys, row_of, rows_of
-from turnmark_session_store.walks import descendants
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,24 +90,21 @@ def plan(
     Conversations that are under way (`busy_roots`) wait; those in back-off and `failed_roots` are
     passed over, and so are parked turns that were `tried`. What the bounds leave no room for waits.
     """
-    all_parked = [row for row in parked(db, workspace) if row[0] not in tried]
+    planner = _Planner(db, workspace, look, bounds, tried)
     taken = set(busy_roots)
-    failures = _failures(db, workspace)
     found: list[Planned] = []
     waiting: set[str] = set()
     cut = False
     remote = 0
     for live, roots in _owing(db, workspace, look):
-        if not roots.isdisjoint(failed_roots) or _in_back_off(roots, failures, look, at_ms):
+        if not roots.isdisjoint(failed_roots) or planner.in_back_off(roots, at_ms):
             continue
         full = bounds.batches is not None and len(found) >= bounds.batches
         if full or not roots.isdisjoint(taken):
             cut |= full
             waiting.add(live.branch_name)
             continue
-        sizes = [size for root in roots if (size := failures.get(root, (None, 0))[0]) is not None]
-        limit_turns = min(sizes, default=None)
-        batch = _batch(db, workspace, live, roots, look, all_parked, bounds, limit_turns)
+        batch = planner.batch(live, roots)
         if batch is None:
             continue
         if not batch.local and bounds.remote is not None and remote >= bounds.remote:
@@ -117,6 +114,74 @@ def plan(
         taken |= roots
         found.append(batch)
     return Plan(batches=found, waiting=frozenset(waiting), cut=cut)
+
+
+class _Planner:
+    """Makes the batches of one plan; reads once what is the same for all of them."""
+
+    def __init__(
+        self,
+        db: apsw.Connection,
+        workspace: int,
+        look: Look,
+        bounds: Bounds,
+        tried: Collection[int],
+    ) -> None:
+        self._db = db
+        self._workspace = workspace
+        self._look = look
+        self._bounds = bounds
+        self._parked = [row for row in parked(db, workspace) if row[0] not in tried]
+        rows = rows_of(
+            db,
+            "SELECT root, limit_turns, not_before_ms FROM failure WHERE workspace = ?",
+            (workspace,),
+        )
+        self._limits: dict[int, int] = {root: n for root, n, _ in rows if n is not None}
+        self._not_before_ms: dict[int, int] = {root: at_ms for root, _, at_ms in rows}
+
+    def in_back_off(self, roots: Iterable[int], at_ms: int) -> bool:
+        if self._look.at_once:
+            return False
+        return any(self._not_before_ms.get(root, 0) > at_ms for root in roots)
+
+    def batch(self, live: LiveTip, roots: frozenset[int]) -> Planned | None:
+        """Returns the oldest turns that a tip owes now, None where there is nothing to write."""
+        whole = self._look.whole is None or live.branch_name in self._look.whole
+        due, alone = self._due(live, whole=whole)
+        if not due:
+            return None
+        limit_turns = min((self._limits[one] for one in roots if one in self._limits), default=None)
+        chosen, local = _oldest(due, self._bounds.trigger_tokens)[:limit_turns], False
+        if self._bounds.local_apart:
+            chosen, local = _of_one_kind(self._db, chosen)
+        turns = tuple(turn for turn, _ in chosen)
+        is_last = len(turns) == len(due)
+        return Planned(
+            live=live,
+            roots=roots,
+            turns=turns,
+            tokens=sum(tokens for _, tokens in chosen),
+            goes_on=whole and not is_last,
+            whole=whole,
+            parked=alone,
+            retried_reply=whole and is_last and is_retried_reply(self._db, turns),
+            local=local,
+        )
+
+    def _due(self, live: LiveTip, *, whole: bool) -> tuple[list[tuple[int, int]], bool]:
+        """Returns what a tip owes now, and whether that is a turn that failed alone.
+
+        Such a turn is tried again alone, after everything else is written.
+        """
+        dues = dues_of(self._db, self._workspace, live.tip, self._parked)
+        again = [(turn, tokens) for turn, why, tokens in dues.held if why in self._look.reasons]
+        failed = {turn for turn, why, _ in dues.held if why == "failed"}
+        due = sorted({*dues.due, *(one for one in again if one[0] not in failed)})
+        due = _within(due, self._look)
+        if due and (whole or sum(tokens for _, tokens in due) >= self._bounds.trigger_tokens):
+            return due, False
+        return _within([one for one in again if one[0] in failed], self._look)[:1], True
 
 
 def _owing(
@@ -155,56 +220,6 @@ class _Joined:
         return self._groups.get(root) or frozenset((root,))
 
 
-def _is_whole(live: LiveTip, look: Look) -> bool:
-    return look.whole is None or live.branch_name in look.whole
-
-
-def _in_back_off(
-    roots: Iterable[int], failures: dict[int, tuple[int | None, int]], look: Look, at_ms: int
-) -> bool:
-    return not look.at_once and any(failures.get(root, (None, 0))[1] > at_ms for root in roots)
-
-
-def _batch(
-    db: apsw.Connection,
-    workspace: int,
-    live: LiveTip,
-    roots: frozenset[int],
-    look: Look,
-    all_parked: Sequence[tuple[int, str, int]],
-    bounds: Bounds,
-    limit_turns: int | None,
-) -> Planned | None:
-    whole = _is_whole(live, look)
-    dues = dues_of(db, workspace, live.tip, all_parked)
-    again = [(turn, tokens) for turn, reason, tokens in dues.held if reason in look.reasons]
-    failed = {turn for turn, reason, _ in dues.held if reason == "failed"}
-    due = sorted({*dues.due, *(one for one in again if one[0] not in failed)})
-    due = _within(due, look)
-    if not whole and sum(tokens for _, tokens in due) < bounds.trigger_tokens:
-        due = []
-    alone = not due
-    if alone:
-        # A turn that failed alone is tried again alone, after everything else is written.
-        due = _within([one for one in again if one[0] in failed], look)[:1]
-    if not due:
-        return None
-    chosen = _oldest(due, bounds.trigger_tokens)[:limit_turns]
-    chosen, local = _of_one_kind(db, chosen) if bounds.local_apart else (chosen, False)
-    turns = tuple(turn for turn, _ in chosen)
-    return Planned(
-        live=live,
-        roots=roots,
-        turns=turns,
-        tokens=sum(tokens for _, tokens in chosen),
-        goes_on=whole and len(turns) < len(due),
-        whole=whole,
-        parked=alone,
-        retried_reply=whole and len(turns) == len(due) and _is_retried_reply(db, turns),
-        local=local,
-    )
-
-
 def _of_one_kind(
     db: apsw.Connection, chosen: list[tuple[int, int]]
 ) -> tuple[list[tuple[int, int]], bool]:
@@ -234,52 +249,6 @@ def _oldest(due: Sequence[tuple[int, int]], trigger_tokens: int) -> list[tuple[i
         if total >= trigger_tokens:
             return list(due[: position + 1])
     return list(due)
-
-
-def _is_retried_reply(db: apsw.Connection, turns: Sequence[int]) -> bool:
-    """Tells whether a suffix is a reply that was asked for again and then left behind.
-
-    Assistant's turns only, no spawn, and beside the first of them a live turn with a user's turn
-    below it: the conversation went on there.
-    """
-    roles = rows_of(
-        db,
-        "SELECT DISTINCT role FROM turn JOIN json_each(?) ON turn.id = value",
-        (json_keys(turns),),
-    )
-    first = row_of(db, "SELECT predecessor FROM turn WHERE id = ?", (turns[0],))
-    if roles != [("assistant",)] or first is None or first[0] is None:
-        return False
-    siblings = rows_of(
-        db,
-        "SELECT id FROM turn WHERE predecessor = ? AND id <> ?"
-        " AND NOT EXISTS (SELECT 1 FROM retired_turn WHERE turn = id)"
-        " AND NOT EXISTS (SELECT 1 FROM forgotten_turn WHERE turn = id)",
-        (first[0], turns[0]),
-    )
-    return _goes_on(db, [sibling for (sibling,) in siblings])
-
-
-def _goes_on(db: apsw.Connection, siblings: Sequence[int]) -> bool:
-    below = set(descendants(db, siblings)).difference(siblings)
-    found = row_of(
-        db,
-        "SELECT 1 FROM turn JOIN json_each(?) ON turn.id = value"
-        " WHERE role = 'user' AND recordable"
-        " AND NOT EXISTS (SELECT 1 FROM retired_turn WHERE turn = turn.id)"
-        " AND NOT EXISTS (SELECT 1 FROM forgotten_turn WHERE turn = turn.id) LIMIT 1",
-        (json_keys(below),),
-    )
-    return found is not None
-
-
-def _failures(db: apsw.Connection, workspace: int) -> dict[int, tuple[int | None, int]]:
-    rows = rows_of(
-        db,
-        "SELECT root, limit_turns, not_before_ms FROM failure WHERE workspace = ?",
-        (workspace,),
-    )
-    return {root: (limit, not_before_ms) for root, limit, not_before_ms in rows}
 
 
 def next_retry_ms(db: apsw.Connection, workspace: int, after_ms: int) -> int | None:

@@ -8,7 +8,7 @@ install that is still on its way (or was given up) and is replaced when the numb
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 
 import msgspec
@@ -108,6 +108,29 @@ class RevisionRecord(
     changes: tuple[RecordedChange, ...]
     turns: int | None = None
     files: tuple[FileChange, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        changes: Sequence[BlockChange],
+        *,
+        revision: int,
+        at: datetime,
+        cause: str,
+        files: Iterable[FileChange] = (),
+        turns: int | None = None,
+    ) -> RevisionRecord:
+        """Returns the record of an install that makes these changes."""
+        return cls(
+            revision=revision,
+            at=at,
+            cause=cause,
+            blocks=tuple(dict.fromkeys(change.block for change in changes)),
+            topics=tuple(dict.fromkeys(change.topic for change in changes)),
+            changes=tuple(map(RecordedChange.of, changes)),
+            turns=turns,
+            files=tuple(files),
+        )
 
 
 class RevisionPage(msgspec.Struct, frozen=True, kw_only=True):
