@@ -10,10 +10,11 @@ import structlog
 from turnmark_events.errors import TurnmarkError
 from turnmark_memory.breaker import Suspects
 from turnmark_memory.disk_pause import DiskPause
-from turnmark_memory.failing import end_pauses, note_failure
+from turnmark_memory.failing import note_failure
 from turnmark_memory.planning import Planned
 from turnmark_memory.writing import Outcome, Writing
 from turnmark_session_store import SessionStore
+from turnmark_session_store.back_off import end_pauses
 from turnmark_session_store.batches import BatchResult, close_batch, release
 from turnmark_session_store.transaction import Transaction
 

@@ -7,13 +7,12 @@ full disk puts the conversation off and changes nothing else.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
 
 from turnmark_memory.planning import Planned
 from turnmark_memory.writing import Outcome
+from turnmark_session_store.back_off import forget_failures, leave_alone
 from turnmark_session_store.batches import fail, note_reason, release
 from turnmark_session_store.marks import park
-from turnmark_session_store.queries import json_keys
 from turnmark_session_store.transaction import Transaction
 
 FIRST_BACKOFF_MS = 30_000
@@ -56,32 +55,15 @@ def note_failure(
         not_before_ms=tx.at_ms,
         limit_turns=half if outcome.counts else None,
     )
-    roots = json_keys(planned.roots)
     if outcome.counts:
         tx.execute("UPDATE batch SET outcome = ? WHERE id = ?", (_AT_FAULT, batch))
         if len(planned.turns) == 1 and _failed_alone(tx, workspace, planned) >= _FAILURES_ALONE:
             park(tx, workspace, planned.turns, "failed", writer)
-            tx.execute(
-                "DELETE FROM failure WHERE workspace = ?"
-                " AND root IN (SELECT value FROM json_each(?))",
-                (workspace, roots),
-            )
+            forget_failures(tx, workspace, planned.roots)
             return True
-    tx.execute(
-        "UPDATE failure SET not_before_ms = ? WHERE workspace = ?"
-        " AND root IN (SELECT value FROM json_each(?))",
-        (tx.at_ms + _pause_ms(failures, first_backoff_ms), workspace, roots),
-    )
+    until_ms = tx.at_ms + _pause_ms(failures, first_backoff_ms)
+    leave_alone(tx, workspace, planned.roots, until_ms)
     return False
-
-
-def end_pauses(tx: Transaction, workspace: int, roots: Iterable[int]) -> None:
-    """Ends the pauses of conversations that only wait for an endpoint: its rest is theirs."""
-    tx.execute(
-        "UPDATE failure SET not_before_ms = min(not_before_ms, ?) WHERE workspace = ?"
-        " AND root IN (SELECT value FROM json_each(?))",
-        (tx.at_ms, workspace, json_keys(roots)),
-    )
 
 
 def _pause_ms(failures: int, first_backoff_ms: int) -> int:

@@ -9,6 +9,7 @@ import msgspec
 
 from turnmark_memory.locality import local_turns
 from turnmark_memory.retried_reply import is_retried_reply
+from turnmark_session_store.back_off import back_offs, roots_due_again
 from turnmark_session_store.marks import parked
 from turnmark_session_store.owed import LiveTip, dues_of, live_branches, owing_branches
 from turnmark_session_store.queries import json_keys, row_of, rows_of
@@ -132,18 +133,13 @@ class _Planner:
         self._look = look
         self._bounds = bounds
         self._parked = [row for row in parked(db, workspace) if row[0] not in tried]
-        rows = rows_of(
-            db,
-            "SELECT root, limit_turns, not_before_ms FROM failure WHERE workspace = ?",
-            (workspace,),
-        )
-        self._limits: dict[int, int] = {root: n for root, n, _ in rows if n is not None}
-        self._not_before_ms: dict[int, int] = {root: at_ms for root, _, at_ms in rows}
+        self._back_offs = back_offs(db, workspace)
 
     def in_back_off(self, roots: Iterable[int], at_ms: int) -> bool:
         if self._look.at_once:
             return False
-        return any(self._not_before_ms.get(root, 0) > at_ms for root in roots)
+        known = (self._back_offs.get(root) for root in roots)
+        return any(one is not None and one.not_before_ms > at_ms for one in known)
 
     def batch(self, live: LiveTip, roots: frozenset[int]) -> Planned | None:
         """Returns the oldest turns that a tip owes now, None where there is nothing to write."""
@@ -151,8 +147,8 @@ class _Planner:
         due, alone = self._due(live, whole=whole)
         if not due:
             return None
-        limit_turns = min((self._limits[one] for one in roots if one in self._limits), default=None)
-        chosen, local = _oldest(due, self._bounds.trigger_tokens)[:limit_turns], False
+        chosen = _oldest(due, self._bounds.trigger_tokens)[: self._limit_turns(roots)]
+        local = False
         if self._bounds.local_apart:
             chosen, local = _of_one_kind(self._db, chosen)
         turns = tuple(turn for turn, _ in chosen)
@@ -168,6 +164,10 @@ class _Planner:
             retried_reply=whole and is_last and is_retried_reply(self._db, turns),
             local=local,
         )
+
+    def _limit_turns(self, roots: Iterable[int]) -> int | None:
+        known = (self._back_offs[root].limit_turns for root in roots if root in self._back_offs)
+        return min((limit for limit in known if limit is not None), default=None)
 
     def _due(self, live: LiveTip, *, whole: bool) -> tuple[list[tuple[int, int]], bool]:
         """Returns what a tip owes now, and whether that is a turn that failed alone.
@@ -251,20 +251,6 @@ def _oldest(due: Sequence[tuple[int, int]], trigger_tokens: int) -> list[tuple[i
     return list(due)
 
 
-def next_retry_ms(db: apsw.Connection, workspace: int, after_ms: int) -> int | None:
-    """Returns when the next conversation comes out of its back-off, None where none is in it.
-
-    Back-offs that were over at `after_ms` don't count: they have been looked at.
-    """
-    found = row_of(
-        db,
-        "SELECT min(not_before_ms) FROM failure"
-        " WHERE workspace = ? AND failures > 0 AND not_before_ms > ?",
-        (workspace, after_ms),
-    )
-    return None if found is None else found[0]
-
-
 def owed_now(db: apsw.Connection, workspace: int, look: Look) -> dict[int, int]:
     """Returns the turns (with tokens) that a whole look would write now, under way or not."""
     all_parked = parked(db, workspace)
@@ -291,14 +277,7 @@ def left_of(db: apsw.Connection, workspace: int, turns: Iterable[int]) -> int:
 
 def released(db: apsw.Connection, workspace: int, at_ms: int) -> list[LiveTip]:
     """Returns the branches of the conversations whose back-off is over by `at_ms`."""
-    roots = {
-        root
-        for (root,) in rows_of(
-            db,
-            "SELECT root FROM failure WHERE workspace = ? AND failures > 0 AND not_before_ms <= ?",
-            (workspace, at_ms),
-        )
-    }
+    roots = roots_due_again(db, workspace, at_ms)
     if not roots:
         return []
     joined = _Joined(db)

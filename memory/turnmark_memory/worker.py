@@ -28,11 +28,12 @@ from turnmark_memory.ending import Endings
 from turnmark_memory.failing import FIRST_BACKOFF_MS
 from turnmark_memory.held_archive import HeldArchive
 from turnmark_memory.noted import Noted
-from turnmark_memory.planning import Look, next_retry_ms, owed_now, released
+from turnmark_memory.planning import Look, owed_now, released
 from turnmark_memory.taking_back import TakingBack
 from turnmark_memory.under_way import UnderWay
 from turnmark_memory.writing import Writing
 from turnmark_session_store import SessionStore
+from turnmark_session_store.back_off import next_retry_ms
 from turnmark_session_store.deadline import DeadlineTimer
 from turnmark_session_store.owed import owing_branches
 from turnmark_session_store.times import now_ms, to_datetime

@@ -15,6 +15,7 @@ import msgspec
 
 from turnmark_events.errors import Busy
 from turnmark_events.types import TurnsWritten
+from turnmark_session_store.back_off import note_failed, note_succeeded
 from turnmark_session_store.marks import (
     note_rewritten,
     parked_for,
@@ -193,7 +194,7 @@ def close_batch(tx: Transaction, result: BatchResult) -> list[int]:
     )
     if again:
         note_rewritten(tx, workspace, again)
-    _forget_failures(tx, workspace, settled)
+    note_succeeded(tx, workspace, _roots(tx, settled))
     _end(tx, result.batch)
     if settled:
         _say_written(tx, workspace, session, branch, tip, settled, result, revision)
@@ -291,24 +292,14 @@ def fail(
     `limit_turns` bounds the next batch (a failing one is halved), None leaves it as it is.
     """
     workspace = int(tx.value("SELECT workspace FROM batch WHERE id = ?", (batch,)))
-    failures = 0
-    for root in _roots(tx, turns_of(tx.db, batch)):
-        tx.execute(
-            "INSERT INTO failure (workspace, root, failures, limit_turns, not_before_ms, reason)"
-            " VALUES (?, ?, 1, ?, ?, ?) ON CONFLICT DO UPDATE SET failures = failures + 1,"
-            " limit_turns = coalesce(excluded.limit_turns, limit_turns),"
-            " not_before_ms = excluded.not_before_ms, reason = excluded.reason",
-            (workspace, root, limit_turns, not_before_ms, reason),
-        )
-        failures = max(
-            failures,
-            int(
-                tx.value(
-                    "SELECT failures FROM failure WHERE workspace = ? AND root = ?",
-                    (workspace, root),
-                )
-            ),
-        )
+    failures = note_failed(
+        tx,
+        workspace,
+        _roots(tx, turns_of(tx.db, batch)),
+        reason,
+        not_before_ms=not_before_ms,
+        limit_turns=limit_turns,
+    )
     note_reason(tx, batch, reason)
     _end(tx, batch)
     return failures
@@ -317,26 +308,6 @@ def fail(
 def note_reason(tx: Transaction, batch: int, reason: str) -> None:
     """Notes why a batch comes to nothing; forgetting one of its turns takes that out again."""
     tx.execute("UPDATE batch SET reason = ? WHERE id = ?", (reason, batch))
-
-
-def _forget_failures(tx: Transaction, workspace: int, turns: Sequence[int]) -> None:
-    """A success lets the next batch grow again, until it is bounded no more.
-
-    Not the first one after a failure: half of a failed batch went well, so the other half is what
-    fails, and it is to be halved as it is.
-    """
-    for root in _roots(tx, turns):
-        tx.execute(
-            "DELETE FROM failure WHERE workspace = ? AND root = ?"
-            " AND (limit_turns IS NULL OR (failures = 0 AND limit_turns >= 64))",
-            (workspace, root),
-        )
-        tx.execute(
-            "UPDATE failure SET not_before_ms = 0, failures = 0,"
-            " limit_turns = CASE WHEN failures = 0 THEN limit_turns * 2 ELSE limit_turns END"
-            " WHERE workspace = ? AND root = ?",
-            (workspace, root),
-        )
 
 
 def take_over(tx: Transaction, workspace: int) -> list[OpenInstall]:

@@ -10,6 +10,7 @@ from typing import Literal
 import apsw
 import msgspec
 
+from turnmark_session_store.back_off import failing
 from turnmark_session_store.last_tries import last_try
 from turnmark_session_store.marks import DUE_AT_ONCE, parked
 from turnmark_session_store.queries import json_keys, rows_of, value_of
@@ -150,7 +151,7 @@ def owed(
 ) -> Owed:
     """Returns what is owed by the live tips of all sessions, or of one."""
     writing = _writing(db, workspace)
-    failing = _failing(db, workspace)
+    why_failing = failing(db, workspace)
     all_parked = parked(db, workspace)
     rows: list[OwedTip] = []
     distinct: dict[int, int] = {}
@@ -164,8 +165,8 @@ def owed(
         for turn, tokens in dues.due:
             if turn in writing:
                 shares["writing", None].append((turn, tokens))
-            elif live.root in failing:
-                shares["failing", failing[live.root]].append((turn, tokens))
+            elif live.root in why_failing:
+                shares["failing", why_failing[live.root]].append((turn, tokens))
             else:
                 shares["waiting", None].append((turn, tokens))
         for turn, why, tokens in dues.held:
@@ -235,13 +236,6 @@ def _writing(db: apsw.Connection, workspace: int) -> set[int]:
         (workspace,),
     )
     return {turn for (turn,) in rows}
-
-
-def _failing(db: apsw.Connection, workspace: int) -> dict[int, str]:
-    rows = rows_of(
-        db, "SELECT root, reason FROM failure WHERE workspace = ? AND failures > 0", (workspace,)
-    )
-    return dict(rows)
 
 
 def owed_turns(db: apsw.Connection, workspace: int | None, session: str) -> int:
