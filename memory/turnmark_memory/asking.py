@@ -8,7 +8,7 @@ writer breaks of its own is its failure, never the daemon's.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import structlog
 
@@ -25,6 +25,7 @@ FIRST_WAIT_SECONDS = 1.0
 """The least that an endpoint which asks to be left alone is left alone for."""
 
 
+@runtime_checkable
 class RepairingWriter(Protocol):
     """A writer that can be told why its answer was not acceptable, and answer once more."""
 
@@ -72,10 +73,9 @@ class Asking:
             WriterFailed: if there is no usable one.
         """
         writer = self.writer_of(local=local)
-        repair: Callable[..., Awaitable[Answer]] | None = getattr(writer, "repair", None)
-        if repair is None:
+        if not isinstance(writer, RepairingWriter):
             return None
-        return await self._noting(writer, lambda: repair(asked, answer, reasons))
+        return await self._noting(writer, lambda: writer.repair(asked, answer, reasons))
 
     async def _noting(self, writer: Writer, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         try:

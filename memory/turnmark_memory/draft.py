@@ -12,7 +12,7 @@ from turnmark_memory.block_change import BlockChange
 from turnmark_memory.durable import digest_of
 from turnmark_memory.file_exchange import StagedFile
 from turnmark_memory.footnotes import labels_used, with_definitions
-from turnmark_memory.labels import block_id_of
+from turnmark_memory.labels import free_block_id
 from turnmark_memory.shelf import Shelf
 from turnmark_memory.topic import Block, Topic
 from turnmark_memory.topic_format import render
@@ -72,13 +72,12 @@ class Draft:
 
     def fresh(self, *parts: str) -> str:
         """Returns a free block id; one that is taken gets another round of the hash."""
-        turn = 0
-        while True:
-            name = block_id_of(*parts, *([str(turn)] if turn else []))
-            if name not in self.taken and self.shelf.index.where(name) is None:
-                self.taken.add(name)
-                return name
-            turn += 1
+        name = free_block_id(self._is_taken, *parts)
+        self.taken.add(name)
+        return name
+
+    def _is_taken(self, name: str) -> bool:
+        return name in self.taken or self.shelf.index.where(name) is not None
 
     def put(self, applied: Applied) -> None:
         """Takes over what edits made of the topics."""

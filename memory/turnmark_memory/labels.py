@@ -8,7 +8,7 @@ label grows by a digit, a block id is derived again.
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import Final
 
@@ -36,13 +36,13 @@ def block_id_of(*parts: str) -> str:
     return f"b-{blake2b(joined, digest_size=BLOCK_DIGITS // 2).hexdigest()}"
 
 
-def free_block_id(taken: Container[str], *parts: str) -> str:
-    """Returns the first id derived from `parts` that `taken` doesn't hold.
+def free_block_id(is_taken: Callable[[str], bool], *parts: str) -> str:
+    """Returns the first id derived from `parts` that isn't taken.
 
     Deterministic: the n-th clash appends `n` to the parts.
     """
     candidate, clashes = block_id_of(*parts), 0
-    while candidate in taken:
+    while is_taken(candidate):
         clashes += 1
         candidate = block_id_of(*parts, str(clashes))
     return candidate

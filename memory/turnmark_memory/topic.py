@@ -79,10 +79,6 @@ class Block(_Segment, frozen=True, kw_only=True):
         """`person` for a block without cites or marked as a person's: no automatic edit of it."""
         return "person" if self.by_person or not self.cites else "writer"
 
-    def is_named(self, id: str) -> bool:  # noqa: A002 -- the word of the format
-        """Tells whether `id` is the block's id or one that was merged into it."""
-        return id == self.id or id in self.aliases
-
 
 class Definition(_Segment, frozen=True, kw_only=True):
     """The definition of a footnote, ours (`s-…`) or a person's."""

@@ -11,7 +11,7 @@ Nothing here holds a lock while a writer thinks, and nothing an agent does waits
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -118,11 +118,6 @@ class Worker:
 
     def look_soon(self) -> None:
         """Asks for a look without saying where: something changed that no event tells."""
-        self._rouse()
-
-    def look_whole(self, branches: Iterable[str]) -> None:
-        """Asks for these branches to be written whole, as if they had fallen silent."""
-        self._noted.whole.update(branches)
         self._rouse()
 
     def flush_later(self, look: Look) -> None:

@@ -8,7 +8,6 @@ touched, so recovery rolls forward from it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 import apsw
 import msgspec
@@ -26,8 +25,6 @@ from turnmark_session_store.model import MarkOutcome
 from turnmark_session_store.queries import json_keys, rows_of
 from turnmark_session_store.transaction import Transaction
 from turnmark_session_store.walks import unwritten
-
-BatchOutcome = Literal["kept", "nothing", "parked"]
 
 
 class OpenInstall(msgspec.Struct, frozen=True, kw_only=True):

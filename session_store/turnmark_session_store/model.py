@@ -10,7 +10,6 @@ Role = Literal["user", "assistant", "system", "tool"]
 Kind = Literal["turn", "tool", "runtime", "summary", "error", "partial"]
 MemoryMode = Literal["on", "local", "off"]
 MarkOutcome = Literal["kept", "nothing", "parked"]
-BranchState = Literal["live", "retired", "merged", "archived", "deleted"]
 TurnState = Literal["live", "retired", "forgotten"]
 
 

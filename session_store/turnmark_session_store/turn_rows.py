@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import apsw
 import msgspec
 
 from turnmark_events.errors import Conflict
 from turnmark_session_store.identity import PreparedTurn, hashed_id
 from turnmark_session_store.names import is_family
-from turnmark_session_store.queries import row_of
 from turnmark_session_store.recordable import RECORDABLE_VERSION
 from turnmark_session_store.sessions import SessionRow
 from turnmark_session_store.transaction import Transaction
@@ -164,9 +162,3 @@ def _superseded(tx: Transaction, namespace: int, turn: str | None) -> int | None
         return None
     found = tx.value("SELECT id FROM turn WHERE namespace = ? AND key = ?", (namespace, turn))
     return None if found is None else int(found)
-
-
-def text_of_turn(db: apsw.Connection, turn: int) -> str | None:
-    """Returns the stored words of a turn, None where they were forgotten."""
-    row = row_of(db, "SELECT text FROM turn_words WHERE turn = ?", (turn,))
-    return None if row is None else row[0].decode("utf-8", "replace")

@@ -28,9 +28,6 @@ class Models(msgspec.Struct, frozen=True, kw_only=True):
     select: Model | None = None
 
 
-NO_MODELS = Models()
-
-
 def make_model(settings: ModelSettings, *, directory: Path, environ: Mapping[str, str]) -> Model:
     """Returns the model that `settings` describe; a wrong key or address shows when it is asked.
 
