@@ -1,9 +1,8 @@
-"""One batch on its way: archived, distilled, judged, and installed together with its neighbours.
+"""One batch on its way: distilled, judged, and installed together with its neighbours.
 
 Evidence comes first: a batch's turns are in `sources/` before a writer sees them. What the writer
 answers is judged here, and it touches no file: a batch whose edits are not all acceptable after one
-repair has failed, and nothing of it is kept. Answers that are ready at the same time share one
-install.
+repair has failed, and nothing of it is kept.
 """
 
 from __future__ import annotations
@@ -18,9 +17,10 @@ import msgspec
 from turnmark_events.errors import TurnmarkError
 from turnmark_memory.archiving import Archiving
 from turnmark_memory.asking import Asking
-from turnmark_memory.compose import Done, Work
+from turnmark_memory.compose import Work
 from turnmark_memory.evidence import refs_before
 from turnmark_memory.install import BatchWork, Installer
+from turnmark_memory.joint_install import JointInstall
 from turnmark_memory.journal import InstallUnfinished
 from turnmark_memory.locality import local_sessions, local_turns
 from turnmark_memory.model import (
@@ -51,13 +51,6 @@ from turnmark_session_store.transaction import Transaction
 _SIDE_BY_SIDE = 4
 """Writers at work at the same time; a model's endpoint rarely likes more."""
 
-_LINGER_SECONDS = 1.0
-"""A finished answer waits for neighbours while one comes at least this often, ..."""
-
-_LONGEST_LINGER_SECONDS = 20.0
-"""... but no longer than this in all."""
-
-_GROUP_LIMIT = 256
 _STALE_ROUNDS = 2
 """How often a writer is asked again because neighbours changed its blocks while it thought."""
 
@@ -84,20 +77,6 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
 
 
-class _Entry:
-    """A batch's work, waiting for an install."""
-
-    def __init__(self, work: BatchWork) -> None:
-        self.work = work
-        self.done: Done | None = None
-        self.error: TurnmarkError | None = None
-
-    @property
-    def is_done(self) -> bool:
-        """Tells whether an install took it up, for good or ill."""
-        return self.done is not None or self.error is not None
-
-
 class Writing:
     """Takes claimed batches from evidence to installed blocks."""
 
@@ -110,7 +89,6 @@ class Writing:
         workspace_key: int,
         *,
         mask_on_exit: bool,
-        linger_seconds: float = _LINGER_SECONDS,
     ) -> None:
         self._store = store
         self._shelf = shelf
@@ -119,12 +97,8 @@ class Writing:
         self.archiving = Archiving(store, shelf, mask=mask_on_exit)
         self._surroundings = Surroundings(shelf)
         self._rewriting = Rewriting(store, shelf, workspace_key)
-        self._linger_seconds = linger_seconds
+        self._joint_install = JointInstall(installer)
         self._limiter = anyio.CapacityLimiter(_SIDE_BY_SIDE)
-        self._leading = anyio.Lock()
-        self._ready: list[_Entry] = []
-        self._expected = 0
-        self._arrived = anyio.Event()
 
     def writer_name(self, planned: Planned) -> str:
         """Returns the name that the marks of a batch record."""
@@ -132,7 +106,7 @@ class Writing:
 
     def expect(self, batches: int) -> None:
         """Says that so many batches will come to `write` now: an install may wait for them."""
-        self._expected += batches
+        self._joint_install.expect(batches)
 
     async def write(self, planned: Planned, batch: int, turns: Sequence[Evidence]) -> Outcome:
         """Returns what the batch came to; never raises for what can be the world's fault."""
@@ -140,7 +114,7 @@ class Writing:
         for _ in range(_STALE_ROUNDS):
             if not outcome.stale:
                 break
-            self._expected += 1
+            self._joint_install.expect(1)
             outcome = await self._write_once(planned, batch, turns)
         return outcome
 
@@ -150,23 +124,18 @@ class Writing:
         except TurnmarkError as error:
             outcome = Outcome(problem=True, reason=error.message)
         if isinstance(outcome, Outcome):
-            self._arrive()
+            self._joint_install.stay_away()
             return outcome
-        return await self._join_install(outcome)
+        return await self._install(outcome)
 
     def unarchived(self, error: TurnmarkError) -> Outcome:
         """Returns the outcome of a batch that `archive` had no place for; in place of `write`."""
-        self._arrive()
+        self._joint_install.stay_away()
         return Outcome(problem=True, reason=error.message)
-
-    def _arrive(self) -> None:
-        self._expected -= 1
-        self._arrived.set()
-        self._arrived = anyio.Event()
 
     async def _distil(
         self, planned: Planned, batch: int, turns: Sequence[Evidence]
-    ) -> Outcome | _Entry:
+    ) -> Outcome | BatchWork:
         if planned.retried_reply:
             return Outcome(nothing=True, reason="reply_retried")
         if not turns:
@@ -187,7 +156,7 @@ class Writing:
                     reason=error.reason,
                 )
         failpoint("batch.written")
-        return await self._entry(planned, batch, asked, judged, old)
+        return await self._work(planned, batch, asked, judged, old)
 
     async def _asked(
         self, planned: Planned, turns: Sequence[Evidence], old: frozenset[str]
@@ -238,14 +207,14 @@ class Writing:
         found = (self._shelf.index.turn(label) for label in labels)
         return [(turn.namespace, turn.id) for turn in found if turn is not None]
 
-    async def _entry(
+    async def _work(
         self,
         planned: Planned,
         batch: int,
         asked: Batch,
         judged: Validated | Nothing,
         old: frozenset[str],
-    ) -> Outcome | _Entry:
+    ) -> Outcome | BatchWork:
         if isinstance(judged, Nothing):
             return Outcome(nothing=True, reason=judged.reason)
         if judged.rejections:
@@ -261,7 +230,7 @@ class Writing:
         name = "/".join([self._shelf.workspace.id, *(turn.label for turn in asked.turns)])
         edits = await self._rewriting.succeeded(old, asked.turns, standing)
         work = Work(name=name, edits=edits)
-        return _Entry(BatchWork(batch=batch, work=work, turns=len(planned.turns)))
+        return BatchWork(batch=batch, work=work, turns=len(planned.turns))
 
     def _refs_cited(self, asked: Batch, edits: Sequence[Edit]) -> dict[str, TurnRef]:
         """Returns (namespace, id) by label of the batch's turns and of all that the edits cite."""
@@ -287,46 +256,18 @@ class Writing:
         gone = {label for label, ref in refs.items() if ref in fallen}
         return kept_edits(edits, lambda edit: not _cites(edit) or not gone.issuperset(_cites(edit)))
 
-    async def _join_install(self, entry: _Entry) -> Outcome:
-        """Waits until the batch's work is installed; whoever comes first installs for all."""
-        self._ready.append(entry)
-        self._arrive()
-        async with self._leading:
-            if not entry.is_done:
-                await self._linger()
-            while not entry.is_done:
-                await self._install_ready()
-        if entry.error is not None:
-            journalled = isinstance(entry.error, InstallUnfinished)
-            return Outcome(problem=True, journalled=journalled, reason=entry.error.message)
-        done = entry.done or Done(blocks=())
+    async def _install(self, work: BatchWork) -> Outcome:
+        """Installs a batch's work together with its neighbours'."""
+        try:
+            done = await self._joint_install.join(work)
+        except TurnmarkError as error:
+            journalled = isinstance(error, InstallUnfinished)
+            return Outcome(problem=True, journalled=journalled, reason=error.message)
         if done.problem is not None:
             return Outcome(
                 problem=True, counts=done.at_fault, stale=done.stale, reason=done.problem
             )
         return Outcome(blocks=done.blocks)
-
-    async def _linger(self) -> None:
-        """Waits for neighbours that are about to have an answer too; a slow writer's are not."""
-        with anyio.move_on_after(_LONGEST_LINGER_SECONDS):
-            while self._expected > 0 and len(self._ready) < _GROUP_LIMIT:
-                with anyio.move_on_after(self._linger_seconds) as pause:
-                    await self._arrived.wait()
-                if pause.cancelled_caught:
-                    return
-
-    async def _install_ready(self) -> None:
-        group, self._ready = self._ready[:_GROUP_LIMIT], self._ready[_GROUP_LIMIT:]
-        try:
-            installed = await self._installer.install(
-                [entry.work for entry in group], cause=_wrote(len(group))
-            )
-        except TurnmarkError as error:
-            for entry in group:
-                entry.error = error
-            return
-        for entry, done in zip(group, installed.composed.done, strict=True):
-            entry.done = done
 
     async def catch_up(self) -> bool:
         """Finishes what the disk kept from being finished; see `Installer.catch_up`."""
@@ -354,7 +295,3 @@ def _cites(edit: Edit) -> tuple[str, ...]:
     if isinstance(edit, Split):
         return tuple(cite for part in edit.parts for cite in part.cites)
     return ()
-
-
-def _wrote(batches: int) -> str:
-    return "wrote 1 batch" if batches == 1 else f"wrote {batches} batches"
