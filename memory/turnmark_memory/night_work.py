@@ -20,6 +20,7 @@ from turnmark_events.errors import Refused
 from turnmark_memory.apply import Applied, Sources
 from turnmark_memory.arrivals import AUTOMATIC_LIMIT
 from turnmark_memory.compose import Composed, Work, compose
+from turnmark_memory.fallen import taken_back_refs
 from turnmark_memory.install import Installer
 from turnmark_memory.loop_calls import call_loop
 from turnmark_memory.model import Edit, Merge
@@ -45,7 +46,6 @@ from turnmark_memory.survey import (
     standings,
     survey,
 )
-from turnmark_memory.taking_back import taken_back_refs
 from turnmark_memory.uses import Uses, resolved
 from turnmark_memory.windows import Tidied
 from turnmark_session_store import SessionStore

@@ -15,13 +15,13 @@ import anyio.to_thread
 import structlog
 
 from turnmark_events.errors import TurnmarkError
+from turnmark_memory.fallen import taken_back_refs
 from turnmark_memory.grounds import kept_local
 from turnmark_memory.models.model import Model
 from turnmark_memory.night_pass import Plan
 from turnmark_memory.sameness import Resting
 from turnmark_memory.shelf import Shelf
 from turnmark_memory.survey import Survey, resting, survey
-from turnmark_memory.taking_back import taken_back_refs
 from turnmark_memory.tidying import Answer, tidy
 from turnmark_memory.windows import Tidied, Window, windows_of
 from turnmark_memory.writers.writer import WriterFailed

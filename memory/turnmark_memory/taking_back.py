@@ -16,21 +16,20 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
-import apsw
-import msgspec
 import structlog
 
 from turnmark_events.errors import Refused
 from turnmark_memory.abouts import plain_about
 from turnmark_memory.apply import Applied, Sources
 from turnmark_memory.compose import Composed, Work, compose
+from turnmark_memory.fallen import all_fallen, signature_of, taken_back, taken_back_refs
 from turnmark_memory.forgotten_topics import hide_forgotten_topics
 from turnmark_memory.install import Installer
 from turnmark_memory.labels import label_of
 from turnmark_memory.loop_calls import call_loop
 from turnmark_memory.model import Retire
 from turnmark_memory.pins import without_embeds
-from turnmark_memory.relations import keys_of, refs_of
+from turnmark_memory.relations import TurnRef, keys_of, refs_of
 from turnmark_memory.removal import live_citing
 from turnmark_memory.revisions import scrub_records
 from turnmark_memory.shelf import Shelf
@@ -39,23 +38,12 @@ from turnmark_memory.topic_edit import set_about
 from turnmark_memory.topic_path import CORE
 from turnmark_session_store import SessionStore
 from turnmark_session_store.failpoints import failpoint
-from turnmark_session_store.queries import json_keys, row_of, rows_of
+from turnmark_session_store.queries import json_keys
 from turnmark_session_store.transaction import Transaction
 
 log = structlog.get_logger(__name__)
 
 FORGOTTEN = "turns were forgotten"
-
-Ref = tuple[str, str]
-
-
-class _Fallen(msgspec.Struct, frozen=True, kw_only=True):
-    """A turn that was taken back or forgotten, and when."""
-
-    turn: int
-    at_ms: int
-    ref: Ref
-    forgotten: bool
 
 
 class TakingBack:
@@ -98,10 +86,10 @@ class TakingBack:
             return await self._look()
 
     async def _look(self) -> int:
-        signature = await self._store.read(_signature)
+        signature = await self._store.read(signature_of)
         if signature == self._signature:
             return 0
-        fallen = await self._store.read(_all_fallen)
+        fallen = await self._store.read(all_fallen)
         fresh = [one for one in fallen if (one.turn, one.at_ms, one.forgotten) not in self._seen]
         retired = await self._retire(
             [one.ref for one in fresh if not one.forgotten],
@@ -126,7 +114,7 @@ class TakingBack:
             refs = await self._store.read(lambda db: refs_of(db, turns))
             return await self._erase(refs, removed)
 
-    async def _erase(self, refs: Sequence[Ref], removed: Collection[str] = ()) -> list[int]:
+    async def _erase(self, refs: Sequence[TurnRef], removed: Collection[str] = ()) -> list[int]:
         """Erases in an order that can be repeated: sources and index say that it is not done."""
         if not refs and not removed:
             return []
@@ -139,13 +127,13 @@ class TakingBack:
             await anyio.to_thread.run_sync(self._scrub, labels, {*blocks, *removed})
         return again
 
-    async def _offer_again(self, refs: Sequence[Ref]) -> list[int]:
+    async def _offer_again(self, refs: Sequence[TurnRef]) -> list[int]:
         """Parks, and returns, the other turns that lose their last block with those that go.
 
         Before they go, so that a crash between can't lose it: at worst it is written twice.
         """
 
-        def find() -> list[Ref]:
+        def find() -> list[TurnRef]:
             index = self._shelf.index
             going = set(self._not_by_person(self.citing(refs)))
             cited = {label for block in going for label in index.cites(block)}
@@ -165,8 +153,8 @@ class TakingBack:
 
     async def _retire(
         self,
-        refs: Sequence[Ref],
-        choose: Callable[[Sequence[Ref]], Coroutine[Any, Any, list[str]]],
+        refs: Sequence[TurnRef],
+        choose: Callable[[Sequence[TurnRef]], Coroutine[Any, Any, list[str]]],
         *,
         cause: str,
     ) -> list[str]:
@@ -266,7 +254,7 @@ class TakingBack:
             and all(base.kind == "install" for base in self._shelf.bases.recent(name))
         )
 
-    async def _resting(self, refs: Sequence[Ref]) -> list[str]:
+    async def _resting(self, refs: Sequence[TurnRef]) -> list[str]:
         """Returns the blocks that cite any of `refs` and nothing that still counts."""
         candidates = await anyio.to_thread.run_sync(self.citing, refs)
         cited = {ref for cites in candidates.values() for ref in cites}
@@ -274,11 +262,11 @@ class TakingBack:
         resting = [block for block, cites in candidates.items() if gone.issuperset(cites)]
         return await anyio.to_thread.run_sync(self._not_by_person, resting)
 
-    async def _going(self, refs: Sequence[Ref]) -> list[str]:
+    async def _going(self, refs: Sequence[TurnRef]) -> list[str]:
         """Returns the blocks that cite any of `refs`, but not those of a person's."""
         return await anyio.to_thread.run_sync(lambda: self._not_by_person(self.citing(refs)))
 
-    def citing(self, refs: Iterable[Ref]) -> dict[str, list[Ref]]:
+    def citing(self, refs: Iterable[TurnRef]) -> dict[str, list[TurnRef]]:
         """Returns the blocks that cite any of `refs`, each with all the turns that it cites.
 
         A label that resolves to no turn counts for nothing.
@@ -287,7 +275,7 @@ class TakingBack:
         labels = {doc.label for space, turn in refs for doc in index.turns_of_id(turn, space)}
         labels.update(label_of(*ref) for ref in refs)  # the index knows no forgotten turn any more
         blocks = {block for label in labels for block in index.blocks_citing(label)}
-        found: dict[str, list[Ref]] = {}
+        found: dict[str, list[TurnRef]] = {}
         for block in sorted(blocks):
             turns = (index.turn(label) for label in index.cites(block))
             found[block] = [(turn.namespace, turn.id) for turn in turns if turn is not None]
@@ -296,7 +284,7 @@ class TakingBack:
     def _not_by_person(self, blocks: Iterable[str]) -> list[str]:
         return [block for block in blocks if not self._shelf.by_person(block)]
 
-    def labels_of(self, refs: Iterable[Ref]) -> list[str]:
+    def labels_of(self, refs: Iterable[TurnRef]) -> list[str]:
         """Returns the labels of those that are still in `sources/` or in the index."""
         found: dict[str, None] = {}
         for namespace, turn in refs:
@@ -325,37 +313,6 @@ class TakingBack:
         scrub_records(self._shelf.workspace, blocks, labels, causes=(FORGOTTEN,))
 
 
-def taken_back(db: apsw.Connection, turns: Iterable[int]) -> set[int]:
-    """Returns those of `turns` that were taken back or forgotten."""
-    rows = rows_of(
-        db,
-        "SELECT value FROM json_each(?) WHERE"
-        " EXISTS (SELECT 1 FROM retired_turn WHERE turn = value)"
-        " OR EXISTS (SELECT 1 FROM forgotten_turn WHERE turn = value)",
-        (json_keys(turns),),
-    )
-    return {turn for (turn,) in rows}
-
-
-def taken_back_refs(db: apsw.Connection, refs: Sequence[Ref]) -> set[Ref]:
-    """Returns those of `refs` whose turn was taken back or forgotten."""
-    keys = dict(zip(refs, keys_of(db, refs), strict=True))
-    gone = taken_back(db, (key for key in keys.values() if key is not None))
-    return {ref for ref, key in keys.items() if key in gone}
-
-
-def forgotten_refs(db: apsw.Connection, refs: Sequence[Ref]) -> set[Ref]:
-    """Returns those of `refs` whose turn was forgotten."""
-    keys = dict(zip(refs, keys_of(db, refs), strict=True))
-    rows = rows_of(
-        db,
-        "SELECT turn FROM forgotten_turn JOIN json_each(?) ON turn = value",
-        (json_keys(key for key in keys.values() if key is not None),),
-    )
-    gone = {turn for (turn,) in rows}
-    return {ref for ref, key in keys.items() if key in gone}
-
-
 def _park_kept(tx: Transaction, workspace: int, turns: Sequence[int]) -> None:
     """Offers those of `turns` again that are kept: what they alone said is about to go."""
     tx.execute(
@@ -363,34 +320,3 @@ def _park_kept(tx: Transaction, workspace: int, turns: Sequence[int]) -> None:
         " AND outcome = 'kept' AND turn IN (SELECT value FROM json_each(?))",
         (tx.at_ms, workspace, json_keys(turns)),
     )
-
-
-def _signature(db: apsw.Connection) -> object:
-    """Returns what changes with everything that is taken back, restored or forgotten.
-
-    Of the turns themselves: after a clock was set back the newest time says nothing.
-    """
-    return row_of(
-        db,
-        "SELECT count(*), sum(turn), sum(at_ms), sum(turn * (at_ms % 1000003)),"
-        " (SELECT count(*) FROM forgotten_turn) FROM retired_turn",
-    )
-
-
-def _all_fallen(db: apsw.Connection) -> list[_Fallen]:
-    """Returns every turn that was taken back and was in a batch at some time.
-
-    Its mark would say too little: a turn taken back while its batch was being installed has none.
-    """
-    rows = rows_of(
-        db,
-        "SELECT gone.turn, at_ms, namespace.name, turn.key, is_forgotten FROM"
-        " (SELECT turn, at_ms, 0 AS is_forgotten FROM retired_turn UNION ALL"
-        " SELECT turn, at_ms, 1 FROM forgotten_turn) AS gone JOIN turn ON turn.id = gone.turn"
-        " JOIN namespace ON namespace.id = turn.namespace"
-        " WHERE EXISTS (SELECT 1 FROM batch_turn WHERE batch_turn.turn = gone.turn)",
-    )
-    return [
-        _Fallen(turn=turn, at_ms=at_ms, ref=(namespace, key), forgotten=bool(is_forgotten))
-        for turn, at_ms, namespace, key, is_forgotten in rows
-    ]

@@ -28,13 +28,13 @@ from turnmark_memory.block_change import BlockChange, change_of, line_of
 from turnmark_memory.compose import Work
 from turnmark_memory.durable import digest_of
 from turnmark_memory.editing import composer
+from turnmark_memory.fallen import taken_back_refs
 from turnmark_memory.install import Installer
 from turnmark_memory.line_delta import patched
 from turnmark_memory.pins import embedded_topic, pin, retarget, unpin
 from turnmark_memory.requests import UndoRequest
 from turnmark_memory.revisions import FileChange, RecordedChange, RevisionRecord, read_record
 from turnmark_memory.shelf import Shelf
-from turnmark_memory.taking_back import taken_back_refs
 from turnmark_memory.topic import Block, Embed, Raw, Segment, Topic
 from turnmark_memory.topic_edit import new_topic, remove_block, restore_block
 from turnmark_memory.topic_format import CITE, parse, render

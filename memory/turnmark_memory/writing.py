@@ -19,6 +19,7 @@ from turnmark_memory.archiving import Archiving
 from turnmark_memory.asking import Asking
 from turnmark_memory.compose import Work
 from turnmark_memory.evidence import refs_before
+from turnmark_memory.fallen import forgotten_refs, taken_back_refs
 from turnmark_memory.install import BatchWork, Installer
 from turnmark_memory.joint_install import JointInstall
 from turnmark_memory.journal import InstallUnfinished
@@ -40,7 +41,6 @@ from turnmark_memory.rewriting import Rewriting
 from turnmark_memory.shelf import Shelf
 from turnmark_memory.succession import Witnesses
 from turnmark_memory.surroundings import TURNS_BEFORE, Surroundings
-from turnmark_memory.taking_back import forgotten_refs, taken_back_refs
 from turnmark_memory.validate import Relations, Validated, validate
 from turnmark_memory.writers.writer import WriterFailed
 from turnmark_session_store import SessionStore
