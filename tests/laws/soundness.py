@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -266,5 +267,27 @@ def _index_rows(shelf: Shelf) -> list[list[Any]]:
     db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         return [list(db.execute(sql)) for sql in _INDEX_ROWS]
+    finally:
+        db.close()
+
+
+def places_with(root: Path, words: str) -> list[str]:
+    """Returns the files below `root` that hold `words`, packed or not."""
+    wanted = words.encode()
+    return [
+        str(file.relative_to(root))
+        for file in sorted(root.rglob("*"))
+        if file.is_file() and (wanted in file.read_bytes() or _is_packed_in(file, wanted))
+    ]
+
+
+def _is_packed_in(file: Path, words: bytes) -> bool:
+    """Tells whether what memory saw of topics, which it keeps packed, has these words."""
+    if file.name != "bases.db":
+        return False
+    db = apsw.Connection(str(file))
+    try:
+        kept = [blob for row in db.execute("SELECT content, view FROM base") for blob in row]
+        return any(words in zlib.decompress(blob) for blob in kept if blob is not None)
     finally:
         db.close()

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import anyio
-import apsw
 import msgspec
 import pytest
 from structlog.testing import capture_logs
 
+from laws.soundness import places_with
 from memory.at_work import Hold, Poisoned, assistant, at_work, keep, keep_each, numbered, user
 from turnmark_events.types import TipIdle, TipMoved
 from turnmark_memory import evidence
@@ -278,28 +277,6 @@ async def test_the_same_words_after_a_rewind_enter_memory(ids: tuple[str | None,
 
 
 SECRET = "pomegranate"
-
-
-def places_with(root: Path, words: str) -> list[str]:
-    """Returns the files below `root` that hold `words`, packed or not."""
-    wanted = words.encode()
-    return [
-        str(file.relative_to(root))
-        for file in sorted(root.rglob("*"))
-        if file.is_file() and (wanted in file.read_bytes() or _is_packed_in(file, wanted))
-    ]
-
-
-def _is_packed_in(file: Path, words: bytes) -> bool:
-    """Tells whether what memory saw of topics, which it keeps packed, has these words."""
-    if file.name != "bases.db":
-        return False
-    db = apsw.Connection(str(file))
-    try:
-        kept = [blob for row in db.execute("SELECT content, view FROM base") for blob in row]
-        return any(words in zlib.decompress(blob) for blob in kept if blob is not None)
-    finally:
-        db.close()
 
 
 @pytest.mark.parametrize("earlier", [None, "rewound", "revised"])

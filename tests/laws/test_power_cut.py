@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from laws.power_cut import watched
-from laws.soundness import store_faults, workspace_faults
-from memory.at_work import NOTHING, AtWork, Scribe, at_work, tokens
+from laws.soundness import places_with, store_faults, workspace_faults
+from memory.at_work import NOTHING, AtWork, Scribe, at_work, tokens, user
 from turnmark_memory import durable
 from turnmark_memory.archive import Archive
 from turnmark_memory.durable import digest_of
@@ -24,6 +24,7 @@ from turnmark_memory.rooted import Rooted
 from turnmark_memory.workspace import RevisionStamp, Workspace
 from turnmark_session_store import failpoints
 from turnmark_session_store.database import open_writer
+from turnmark_session_store.requests import SessionRef
 
 pytestmark = pytest.mark.anyio
 
@@ -243,6 +244,43 @@ async def test_a_memory_at_work_loses_nothing_and_writes_nothing_twice(
     for name, place in left.items():
         facts, faults = await lives_on(place)
         assert (facts, faults) == (["a1", "m1", "m2", "m3"], []), name
+
+
+SECRET = "pomegranate"
+
+
+async def test_what_was_forgotten_is_nowhere_after_a_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Law 13: cut at any step from the forgetting on, the next life ends it without being asked."""
+    left: dict[str, Path] = {}
+    async with at_work() as work:
+        await work.append("s", [user("fact one", "m1"), user(f"fact {SECRET}", "m2")])
+        await work.say("keep", "k1")
+        await work.flush()
+        with watched(work.place, monkeypatch) as disk:
+
+            def cut(name: str) -> None:
+                if name not in left and (left or name == "erase.forgotten"):
+                    left[name] = disk.leave(tmp_path / name, without=DERIVED)
+
+            monkeypatch.setattr(failpoints, "hook", cut)
+            deleted = await work.store.delete_session(SessionRef(session="s"))
+            await work.memory.forgotten(deleted.turns)
+            await work.quiet()
+            monkeypatch.setattr(failpoints, "hook", None)
+            left["done"] = disk.leave(tmp_path / "done", without=DERIVED)
+    assert {"erase.slice", "erase.retired", "erase.archived", "erase.indexed"} < set(left)
+    for name, place in left.items():
+        assert places_with(place, SECRET) == [] or name != "done"
+        next_life = AtWork(place, Scribe())
+        await next_life.start()
+        await next_life.store.erase_forgotten()  # as the daemon does at its start
+        await next_life.quiet()
+        await next_life.flush()
+        facts = next_life.facts()
+        await next_life.stop()
+        assert (facts, places_with(place, SECRET)) == (["k1"], []), name
 
 
 def save(work: AtWork, how: str) -> Path:

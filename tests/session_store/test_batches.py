@@ -151,7 +151,7 @@ async def test_a_turn_restored_above_a_running_batch_does_not_stop_it(stage: Sta
 
 
 async def test_an_install_ends_all_its_batches_once(stage: Stage) -> None:
-    """Its revision is the marks'; closing it again changes nothing."""
+    """Its revision is the marks'; its journal keeps no words; closing it again changes nothing."""
     await stage.append("x", session="t")
     batches = [await stage.batch("a", "b"), await stage.batch("x", session="t")]
     install = await _open_install(stage, *batches)
@@ -163,6 +163,7 @@ async def test_an_install_ends_all_its_batches_once(stage: Stage) -> None:
     await stage.write(lambda tx: close_install(tx, install))
     assert stage.seq == seq
     assert stage.sql("SELECT revision FROM workspace") == [(7,)]
+    assert stage.sql("SELECT body FROM install") == [(b"",)]
     assert await stage.write(lambda tx: open_installs(tx.db, 1)) == []
 
 
