@@ -18,13 +18,13 @@ from turnmark_memory.exchange import close_exchange, exchange
 from turnmark_memory.file_exchange import MergeInput, StagedFile
 from turnmark_memory.labels import label_of
 from turnmark_memory.model import Answer, Batch, Evidence
-from turnmark_memory.requests import RecallRequest
+from turnmark_memory.requests import RecallRequest, RememberRequest
 from turnmark_memory.revisions import RevisionRecord, read_record, write_record
 from turnmark_memory.rooted import Rooted
 from turnmark_memory.workspace import RevisionStamp, Workspace
 from turnmark_session_store import failpoints
 from turnmark_session_store.database import open_writer
-from turnmark_session_store.requests import SessionRef
+from turnmark_session_store.requests import Rewind, SessionRef
 
 pytestmark = pytest.mark.anyio
 
@@ -281,6 +281,39 @@ async def test_what_was_forgotten_is_nowhere_after_a_cut(
         facts = next_life.facts()
         await next_life.stop()
         assert (facts, places_with(place, SECRET)) == (["k1"], []), name
+
+
+TEA = "I drink my tea without sugar. 我喝茶不加糖。"
+
+
+async def test_what_is_taken_back_or_remembered_or_tidied_is_so_wholly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut at any step, the next life has a rewind done, a fact once, and pages that agree."""
+    left: dict[str, Path] = {}
+    async with at_work() as work:
+        await work.say("s", "m1", "m2")
+        await work.flush()
+        with watched(work.place, monkeypatch) as disk:
+
+            def cut(name: str) -> None:
+                if name not in left and not name.startswith("store."):
+                    left[name] = disk.leave(tmp_path / name, without=DERIVED)
+
+            monkeypatch.setattr(failpoints, "hook", cut)
+            await work.store.rewind(Rewind(session="s", to="m1"))
+            await work.quiet()
+            await work.memory.remember(RememberRequest(text=TEA))
+            await work.organize(wait=True)
+            await work.quiet()
+            monkeypatch.setattr(failpoints, "hook", None)
+            left["done"] = disk.leave(tmp_path / "done", without=DERIVED)
+    assert {"install.in_place", "remember.archived", "night.reported"} < set(left)
+    for name, place in left.items():
+        facts, faults = await lives_on(place)
+        assert (facts, faults) == (["m1"], []), name
+        said = sum(text.count(TEA) for text in topics(place / "memory").values())
+        assert said == 1 or (said == 0 and name != "done"), name
 
 
 def save(work: AtWork, how: str) -> Path:
