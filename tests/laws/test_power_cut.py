@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,7 +27,10 @@ from turnmark_session_store import failpoints
 from turnmark_session_store.database import open_writer
 from turnmark_session_store.requests import Rewind, SessionRef
 
-pytestmark = pytest.mark.anyio
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform != "linux", reason="flushes are seen through /proc"),
+]
 
 AT = datetime(2026, 8, 9, 14, tzinfo=UTC)
 DERIVED = ("index.db", "sources.db", "vectors.db")
