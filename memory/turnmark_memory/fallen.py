@@ -46,7 +46,8 @@ def signature_of(db: apsw.Connection) -> object:
     """
     return row_of(
         db,
-        "SELECT count(*), sum(turn), sum(at_ms), sum(turn * (at_ms % 1000003)),"
+        "SELECT count(*), sum(turn), sum(at_ms % 1000000007),"
+        " sum(turn * (at_ms % 1000003) % 1000000007),"  # a sum must not overflow
         " (SELECT count(*) FROM forgotten_turn) FROM retired_turn",
     )
 

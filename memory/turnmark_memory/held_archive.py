@@ -84,7 +84,7 @@ def _by_session(found: list[tuple[int, int, int]]) -> dict[int, list[int]]:
 
 def _signature(db: apsw.Connection, workspace: int) -> object:
     """Returns what changes whenever turns are parked as backlog, whatever the clock says."""
-    told = f"SELECT count(*), sum(turn), sum(at_ms) FROM mark WHERE {_HELD}"
+    told = f"SELECT count(*), sum(turn), sum(at_ms % 1000000007) FROM mark WHERE {_HELD}"
     return row_of(db, told, (workspace,))
 
 
