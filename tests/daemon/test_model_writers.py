@@ -13,7 +13,7 @@ from daemon.daemon_process import DaemonPlace, daemon_place
 from daemon.test_transcripts import lines, projects, status, store_of
 from model_server.server import fails, keeps_each, served_in_a_thread
 from session_store.transcripts.claude_records import SESSION, user
-from session_store.transcripts.tailing import append
+from session_store.transcripts.written_files import append
 
 TESTS = Path(__file__).resolve().parents[1]
 

@@ -21,7 +21,7 @@ from session_store.transcripts.claude_records import SESSION, answer, hook, user
 from session_store.transcripts.codex_rollouts import THREAD, item, meta, rollout_name, uuid7
 from session_store.transcripts.codex_rollouts import lines as rollout_lines
 from session_store.transcripts.hermes_store import HermesStore
-from session_store.transcripts.live_sessions import Recording, torn
+from session_store.transcripts.live_sessions import ClaudeCodeRecording
 from session_store.transcripts.openclaw_gateway import Gateway
 from session_store.transcripts.opencode_program import Opencode
 from session_store.transcripts.pi_records import SESSION as PI_SESSION
@@ -29,7 +29,8 @@ from session_store.transcripts.pi_records import file_name as pi_file_name
 from session_store.transcripts.pi_records import header as pi_header
 from session_store.transcripts.pi_records import lines as pi_lines
 from session_store.transcripts.pi_records import user as pi_user
-from session_store.transcripts.tailing import Dag, append, dag_in, differences
+from session_store.transcripts.tailing import Dag, dag_in, differences
+from session_store.transcripts.written_files import append, torn
 from turnmark.transcripts import is_of_transcripts
 from turnmark_events.types import TipMoved
 from turnmark_session_store.database import open_reader
@@ -131,7 +132,7 @@ for line in sys.stdin:
         self._process.communicate(timeout=SECONDS)
 
 
-def imported(recording: Recording) -> Dag:
+def imported(recording: ClaudeCodeRecording) -> Dag:
     """What an import of the finished files makes in another daemon."""
     with daemon_place(idle_minutes=QUIET_MINUTES) as other:
         finished = other.root / "finished"
@@ -157,9 +158,9 @@ def turnmark(place: DaemonPlace, *words: object) -> str:
     return done.stdout
 
 
-def recorded(seed: int) -> Recording:
+def recorded(seed: int) -> ClaudeCodeRecording:
     """A session with everything: forks, sub-agents, rewinds, compaction, parallel calls."""
-    recording = Recording(random.Random(seed))
+    recording = ClaudeCodeRecording(random.Random(seed))
     recording.play(3)
     main = recording.lines[0]
     recording.fork_by_copy(main)
@@ -182,8 +183,8 @@ async def test_a_live_session_comes_to_what_an_import_gives(
     killed = set(chance.sample(range(len(pieces)), kills))
     place.start()
     with Writer(projects) as writer:
-        for number, (path, data) in enumerate(pieces):
-            writer.write(path, data)
+        for number, piece in enumerate(pieces):
+            writer.write(piece.path, piece.data)
             if number in killed:
                 place.kill()
                 place.start()

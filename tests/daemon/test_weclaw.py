@@ -14,7 +14,7 @@ import pytest
 
 from daemon.daemon_process import DaemonPlace, daemon_place
 from session_store.transcripts.claude_records import SESSION, user
-from session_store.transcripts.tailing import append
+from session_store.transcripts.written_files import append
 from turnmark.places import weclaw_dir
 
 SECONDS = 60

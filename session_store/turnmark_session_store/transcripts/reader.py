@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from operator import is_
 from pathlib import Path, PurePath
 from typing import Protocol
 
@@ -66,6 +67,33 @@ class ReadSession(msgspec.Struct, frozen=True, kw_only=True):
     head: str | None = None
     taken_back: tuple[str, ...] = ()
     warnings: tuple[ReadWarning, ...] = ()
+
+
+def predecessors_first(sessions: Iterable[ReadSession]) -> Iterator[ReadSession]:
+    """Yields sessions so that each turn is listed once, and none before its predecessor.
+
+    They may form a circle: an origin whose file lost a record goes on from the copy of it that its
+    fork still holds. What is only there is then listed by the first session that rests on it. And
+    a fork that lost its pointer holds copies that nothing else tells from its own.
+    """
+    ordered = list(sessions)
+    later: dict[str | None, tuple[ReadSession, ReadTurn]] = {}
+    for one in ordered:
+        for turn in one.turns:
+            later.setdefault(turn.turn.id, (one, turn))
+    for one in ordered:
+        listed: list[ReadTurn] = []
+        for turn in one.turns:
+            above: list[ReadTurn] = []
+            found = later.pop(turn.turn.id, None)
+            while found is not None:
+                owner, at = found
+                is_own = owner is one
+                above.append(at if is_own else msgspec.structs.replace(at, session=one.session))
+                found = later.pop(at.predecessor, None)
+            listed += reversed(above)
+        is_same = len(listed) == len(one.turns) and all(map(is_, listed, one.turns))
+        yield one if is_same else msgspec.structs.replace(one, turns=tuple(listed))
 
 
 def is_within(project: str | None, directories: Sequence[PurePath]) -> bool:

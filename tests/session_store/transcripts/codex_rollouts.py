@@ -100,6 +100,18 @@ def response(role: str, second: float, *texts: str, **fields: Any) -> Record:
     return record("response_item", second, payload, ordinal)
 
 
+TALK = (
+    meta(),
+    started(T1, 10),
+    typed("I live in Bergen.", 11),
+    told("Noted.", 12),
+    started(T2, 20),
+    typed("我喜欢咖啡。", 21),
+    told("好的。", 22),
+)
+"""A short conversation of the old kind."""
+
+
 def lines(*records: Record | str) -> bytes:
     """Records as the program writes them; strings are lines as they are."""
     texts = (r if isinstance(r, str) else json.dumps(r, ensure_ascii=False) for r in records)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from session_store.transcripts.codex_rollouts import at, uuid7
-from session_store.transcripts.written_files import WrittenFiles
+from session_store.transcripts.written_files import Write, WrittenFiles
 
 Record = dict[str, Any]
 WORDS = ["Bergen", "Oslo", "tea", "coffee", "tabs", "北京", "上海", "喜欢", "咖啡", "Robin", "Dana"]
@@ -97,6 +97,11 @@ class CodexRecording(WrittenFiles):
         for file in self.files_all:
             found.update(file.stack)
         return found
+
+    @property
+    def said(self) -> list[str]:
+        """What an import of the finished files holds, sorted."""
+        return sorted(self.before.keys() - (self.rolled_back - self.live))
 
     # What happens.
 
@@ -350,7 +355,7 @@ class CodexRecording(WrittenFiles):
         file.records.append(record)
         line = json.dumps(record, ensure_ascii=self.chance.random() < 0.5) + "\n"
         file.size += len(line.encode())
-        self.written.append((file.path, line.encode()))
+        self.written.append(Write(file.path, line.encode()))
 
     def _say(self) -> str:
         self._numbers += 1

@@ -1,8 +1,9 @@
 """Made-up conversations as Claude Code writes them: files and their lines, in the order of writing.
 
-A `Recording` plays a user, a model and the program: prompts, responses in fragments, tool calls in
-parallel, hooks, rewinds, compactions, sub-agents, forks by copy and by SDK that go on while their
-origin does. Everything hangs together, and times go forward; what is drawn comes from `chance`.
+A `ClaudeCodeRecording` plays a user, a model and the program: prompts, responses in fragments, tool
+calls in parallel, hooks, rewinds, compactions, sub-agents, forks by copy and by SDK that go on
+while their origin does. Everything hangs together, and times go forward; what is drawn comes from
+`chance`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import random
 from typing import Any
 
-from session_store.transcripts.written_files import WrittenFiles
+from session_store.transcripts.written_files import Write, WrittenFiles
 
 Record = dict[str, Any]
 WORDS = ["Bergen", "Oslo", "tea", "coffee", "tabs", "北京", "上海", "喜欢", "咖啡", "Robin", "Dana"]
@@ -29,7 +30,7 @@ class _Line:
         self.agent: str | None = None
 
 
-class Recording(WrittenFiles):
+class ClaudeCodeRecording(WrittenFiles):
     """A set of files while it is written; `written` is what each write adds, in order."""
 
     def __init__(self, chance: random.Random) -> None:
@@ -268,7 +269,7 @@ class Recording(WrittenFiles):
     def _write(self, path: str, row: Record) -> None:
         self.rows.setdefault(path, []).append(row)
         line = json.dumps(row, ensure_ascii=self.chance.random() < 0.5) + "\n"
-        self.written.append((path, line.encode()))
+        self.written.append(Write(path, line.encode()))
 
     def _say(self) -> str:
         return " ".join(self.chance.choices(WORDS, k=4)) + f" {self._numbers}"
@@ -276,23 +277,3 @@ class Recording(WrittenFiles):
     def _uuid(self) -> str:
         self._numbers += 1
         return f"{self.chance.getrandbits(32):08x}-0000-4000-8000-{self._numbers:012d}"
-
-
-def torn(chance: random.Random, written: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
-    """Returns the writes cut at random bytes, some joined, in the order that each file has."""
-    pieces: list[tuple[str, bytes]] = []
-    for path, data in written:
-        cuts = sorted(chance.sample(range(len(data)), k=chance.choice((0, 0, 1, 2))))
-        for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
-            pieces.append((path, data[start:end]))
-    return pieces
-
-
-def interleaved(chance: random.Random, pieces: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
-    """Returns the pieces in another order across files; within a file they stay as they are."""
-    queues: dict[str, list[bytes]] = {}
-    for path, data in pieces:
-        queues.setdefault(path, []).append(data)
-    order = [path for path, _ in pieces]
-    chance.shuffle(order)
-    return [(path, queues[path].pop(0)) for path in order]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from session_store.transcripts.openclaw_gateway import EPOCH_MS, WORDS
-from session_store.transcripts.written_files import WrittenFiles
+from session_store.transcripts.written_files import Write, WrittenFiles
 from turnmark_session_store.times import to_rfc3339
 
 Event = dict[str, Any]
@@ -50,7 +50,7 @@ def write(path: Path, *events: Event) -> Path:
     return path
 
 
-class FileRecording(WrittenFiles):
+class OpenClawRecording(WrittenFiles):
     """Transcripts while they are written: people talk, the program moves, copies and shortens."""
 
     def __init__(self, chance: random.Random) -> None:
@@ -129,4 +129,4 @@ class FileRecording(WrittenFiles):
         self.events[name].append(event)
         if event["type"] not in ("session", "leaf"):
             self.leaves[name] = event["id"]
-        self.written.append((f"{FOLDER}/{name}.jsonl", lines(event)))
+        self.written.append(Write(f"{FOLDER}/{name}.jsonl", lines(event)))

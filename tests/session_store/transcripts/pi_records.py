@@ -61,6 +61,16 @@ def answer(key: str, parent: str | None, words: Any, second: float, **fields: An
     return entry("message", key, parent, second, message=said)
 
 
+TALK = (
+    header(),
+    user("aaaa0001", None, "I live in Bergen.", 1),
+    answer("aaaa0002", "aaaa0001", "Noted.", 2),
+    user("aaaa0003", "aaaa0002", "我喜欢咖啡。", 3),
+    answer("aaaa0004", "aaaa0003", "好的。", 4),
+)
+"""A short conversation."""
+
+
 def tool(key: str, parent: str | None, second: float) -> Record:
     """What a tool gave back."""
     content = [{"type": "text", "text": "README.md"}]

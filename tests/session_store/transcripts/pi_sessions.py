@@ -11,8 +11,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from session_store.transcripts.live_sessions import WORDS
 from session_store.transcripts.pi_records import (
@@ -28,17 +27,10 @@ from session_store.transcripts.pi_records import (
     user,
     without_ids,
 )
+from session_store.transcripts.written_files import Write, WrittenFiles
 
 NEWEST = 3
 MUTATIONS = 4
-
-
-class Write(NamedTuple):
-    """What is written to a file: more at its end, or all of it anew, in place."""
-
-    path: str
-    data: bytes
-    anew: bool = False
 
 
 @dataclass(eq=False)
@@ -72,13 +64,13 @@ def said_in(record: Record) -> str | None:
     return str(message["content"][0]["text"])
 
 
-class PiRecording:
+class PiRecording(WrittenFiles):
     """A set of files while it is written; `written` is each write, in order."""
 
     def __init__(self, chance: random.Random, *, versions: tuple[int, ...] = (1, 2, 3, 4)) -> None:
+        super().__init__()
         self.chance = chance
         self.versions = versions
-        self.written: list[Write] = []
         self.files_open: list[_File] = []
         self.before: dict[str, str | None] = {}
         self.owner: dict[str, str] = {}
@@ -107,6 +99,11 @@ class PiRecording:
                 weights=(10, 5, 1, 2, 2, 0.5, 1, 3, 2, 0.7),
             )[0]
             step(file)
+
+    @property
+    def said(self) -> list[str]:
+        """What an import of the finished files holds, sorted."""
+        return sorted(self.before)
 
     # What happens.
 
@@ -279,22 +276,6 @@ class PiRecording:
     def _tick(self) -> float:
         self._second += self.chance.choice((0.001, 0.2, 1, 7))
         return self._second
-
-    # What is there in the end.
-
-    def files(self) -> dict[str, bytes]:
-        """The finished files."""
-        found: dict[str, bytes] = {}
-        for path, data, anew in self.written:
-            found[path] = data if anew else found.get(path, b"") + data
-        return found
-
-    def write_to(self, root: Path) -> list[Path]:
-        """Writes the finished files below a directory."""
-        for path, data in self.files().items():
-            (root / path).parent.mkdir(parents=True, exist_ok=True)
-            (root / path).write_bytes(data)
-        return [root / path for path in self.files()]
 
 
 def _ms_of(timestamp: str) -> int:

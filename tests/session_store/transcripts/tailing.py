@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import anyio
 import anyio.lowlevel
@@ -17,17 +17,47 @@ from session_store.stage import Stage
 from turnmark.commands.import_ import lines_of
 from turnmark_session_store.queries import rows_of
 from turnmark_session_store.requests import ImportLines
+from turnmark_session_store.store import SessionStore
 from turnmark_session_store.transcripts.claude_code.live import ClaudeCodeLiveReader
 from turnmark_session_store.transcripts.claude_code.reader import ClaudeCodeReader
+from turnmark_session_store.transcripts.database_live import DatabaseReader
+from turnmark_session_store.transcripts.database_tail import DatabaseTail
 from turnmark_session_store.transcripts.live import LiveReader, Patience
 from turnmark_session_store.transcripts.reader import Reader
 from turnmark_session_store.transcripts.tail import TranscriptTail
+from turnmark_session_store.transcripts.tail_loop import Tail
 
 Dag = dict[str, Any]
 CLAUDE = ClaudeCodeReader()
 IMPATIENT = Patience(quiet_seconds=0.0, orphan_seconds=0.0)
 HASTY = Patience(quiet_seconds=0.0, orphan_seconds=6_000.0)
 PATIENT = Patience(quiet_seconds=3_000.0, orphan_seconds=6_000.0)
+
+
+class Follow(Protocol):
+    """Makes a tail that knows nothing but the checkpoints, as a new process would."""
+
+    def __call__(self, store: SessionStore, root: Path, patience: Patience, **more: Any) -> Tail:
+        """Returns it; `more` are options of all tails."""
+        ...
+
+
+def of_files(reader: Callable[[Patience], LiveReader]) -> Follow:
+    """Follows the files that a reader reads."""
+
+    def follow(store: SessionStore, root: Path, patience: Patience, **more: Any) -> Tail:
+        return TranscriptTail(store, reader(patience), root, rest_per_work=0.0, **more)
+
+    return follow
+
+
+def of_databases(reader: Callable[[Patience], DatabaseReader]) -> Follow:
+    """Follows the databases that a reader reads."""
+
+    def follow(store: SessionStore, root: Path, patience: Patience, **more: Any) -> Tail:
+        return DatabaseTail(store, reader(patience), root, rest_per_work=0.0, **more)
+
+    return follow
 
 
 class Tailed:
@@ -39,18 +69,14 @@ class Tailed:
         root: Path,
         patience: Patience = PATIENT,
         *,
-        live: Callable[[Patience], LiveReader] = ClaudeCodeLiveReader,
+        follow: Follow = of_files(ClaudeCodeLiveReader),  # noqa: B008 - makes no tail yet
         **more: Any,
     ) -> None:
         self.stage = Stage(place)
         self.root = root
-        self.live = live
+        self.follow = follow
         self.more = more
-        self.tail: TranscriptTail
-        self.use(patience)
-
-    def use(self, patience: Patience) -> None:
-        """Begins anew with a tail that knows nothing but the checkpoints."""
+        self.tail: Tail
         self._patience = patience
 
     async def __aenter__(self) -> Self:
@@ -61,12 +87,9 @@ class Tailed:
     async def __aexit__(self, *error: object) -> None:
         await self.stage.__aexit__(*error)
 
-    def renew(self, patience: Patience) -> None:
+    def renew(self, patience: Patience = PATIENT) -> None:
         """Puts another tail in the place of this one, as a new process would."""
-        reader = self.live(patience)
-        self.tail = TranscriptTail(
-            self.stage.store, reader, self.root, rest_per_work=0.0, **self.more
-        )
+        self.tail = self.follow(self.stage.store, self.root, patience, **self.more)
 
     async def settle(self, *changed: Path) -> None:
         """Lets the tail deal with these paths and all that is due."""
@@ -78,6 +101,10 @@ class Tailed:
     async def dag(self) -> Dag:
         """Returns what the store holds."""
         return await dag_of(self.stage)
+
+    async def said(self) -> list[str]:
+        """Returns what the live turns say, in the order in which they were appended."""
+        return said(await self.dag())
 
 
 async def imported(place: Path, paths: Iterable[Path], reader: Reader = CLAUDE) -> Dag:
@@ -96,6 +123,17 @@ async def import_files(stage: Stage, paths: Iterable[Path], reader: Reader = CLA
 async def dag_of(stage: Stage) -> Dag:
     """Returns the live turns with their edges and kinds, and each session's head and live tips."""
     return await stage.store.read(dag_in)
+
+
+async def texts_in(stage: Stage) -> list[str]:
+    """Returns what all live turns say, sorted, also where two have the same id."""
+    rows = await stage.store.read(
+        lambda db: rows_of(
+            db,
+            "SELECT text FROM turn_words WHERE turn NOT IN (SELECT turn FROM retired_turn)",
+        )
+    )
+    return sorted(str(text, "utf-8") if isinstance(text, bytes) else text for (text,) in rows)
 
 
 def dag_in(db: Any) -> Dag:
@@ -127,11 +165,20 @@ def dag_in(db: Any) -> Dag:
     }
 
 
-def append(path: Path, data: bytes) -> None:
-    """Appends bytes to a file, as a program that writes it does."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as file:
-        file.write(data)
+def said(dag: Dag) -> list[str]:
+    """Returns what the live turns say, in the order in which they were appended."""
+    return [turn[3].decode() for turn in dag["turns"].values()]
+
+
+def edges(dag: Dag) -> dict[str, str | None]:
+    """Returns what each live turn says, and what the one before it."""
+    texts = {key: turn[3].decode() for key, turn in dag["turns"].items()}
+    return {texts[key]: texts.get(turn[0]) for key, turn in dag["turns"].items()}
+
+
+def humans(dag: Dag) -> int:
+    """Returns how many prompts of people are live, and recordable."""
+    return sum(turn[1] == "user" and turn[4] == 1 for turn in dag["turns"].values())
 
 
 def differences(found: Dag, wanted: Dag) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from pathlib import Path
 
@@ -25,75 +24,7 @@ from session_store.transcripts.tailing import dag_of, differences, import_files,
 from turnmark_session_store.transcripts.codex.reader import CodexReader
 
 pytestmark = pytest.mark.anyio
-DATA = Path(__file__).resolve().parents[2] / "data" / "codex"
-GIVEN = Path(os.environ.get("TURNMARK_TRANSCRIPTS") or "/dev/null") / "codex"
-SETS = [DATA, *([GIVEN] if GIVEN.is_dir() else [])]
 CODEX = CodexReader()
-
-
-def below(directory: Path) -> list[Path]:
-    """The rollouts below a directory."""
-    return sorted(directory.rglob("*.jsonl"))
-
-
-def humans(dag: dict[str, dict[str, list[object]]]) -> int:
-    """How many prompts of people are live in a store, and recordable."""
-    return sum(turn[1] == "user" and turn[4] == 1 for turn in dag["turns"].values())
-
-
-async def test_what_the_program_wrote_is_there_once_however_often_it_is_imported(
-    place: Path,
-) -> None:
-    """Six prompts, six prompts and one; the sub-agent's task is told by the turn that asked."""
-    paths = below(DATA)
-    async with Stage(place / "a.db") as stage:
-        await import_files(stage, paths, CODEX)
-        found, seq = await dag_of(stage), stage.seq
-        assert (humans(found), len(found["turns"]), len(found["tips"])) == (13, 27, 6)
-        await import_files(stage, reversed(paths), CODEX)
-        for path in paths:
-            await import_files(stage, [path], CODEX)
-        assert await dag_of(stage) == found
-        assert stage.seq == seq
-
-
-@pytest.mark.parametrize("files", SETS, ids=lambda path: path.parent.name)
-async def test_all_that_is_given_is_read_without_a_warning_and_once(
-    place: Path, files: Path
-) -> None:
-    """More of it with TURNMARK_TRANSCRIPTS."""
-    paths = below(files)
-    sessions = list(CODEX.read(paths))
-    assert [warning for one in sessions for warning in one.warnings] == []
-    assert all(CODEX.recognises(path, path.read_bytes()) for path in paths)
-    async with Stage(place / "a.db") as stage:
-        await import_files(stage, paths, CODEX)
-        found, seq = await dag_of(stage), stage.seq
-        assert len(found["turns"]) == sum(len(one.turns) for one in sessions)
-        await import_files(stage, reversed(paths), CODEX)
-        assert stage.seq == seq
-
-
-@pytest.mark.parametrize("seed", range(8))
-async def test_files_may_be_imported_together_and_again(
-    place: Path, tmp_path: Path, seed: int
-) -> None:
-    """The same turns, tips and heads, and no event the second time."""
-    chance = random.Random(seed)
-    recording = CodexRecording(chance)
-    recording.play(10)
-    paths = recording.write_to(tmp_path / "sessions")
-    async with Stage(place / "a.db") as stage:
-        await import_files(stage, paths, CODEX)
-        found, seq = await dag_of(stage), stage.seq
-        texts = {turn[3].decode() for turn in found["turns"].values()}
-        assert texts == recording.before.keys() - (recording.rolled_back - recording.live)
-        assert humans(found) == len(recording.humans & texts)
-        for path in chance.sample(paths, len(paths)):
-            await import_files(stage, [path], CODEX)
-        await import_files(stage, paths, CODEX)
-        assert differences(await dag_of(stage), found) == []
-        assert stage.seq == seq
 
 
 @pytest.mark.parametrize("seed", range(4))

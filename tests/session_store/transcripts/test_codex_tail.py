@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from session_store.transcripts.codex_rollouts import (
     OTHER,
     T1,
     T2,
+    TALK,
     THREAD,
     U1,
     U2,
@@ -29,19 +29,16 @@ from session_store.transcripts.codex_rollouts import (
     typed,
     uuid7,
 )
-from session_store.transcripts.codex_sessions import CodexRecording
-from session_store.transcripts.live_sessions import interleaved, torn
 from session_store.transcripts.tailing import (
-    HASTY,
     IMPATIENT,
     PATIENT,
-    Dag,
     Tailed,
-    append,
     differences,
-    import_files,
     imported,
+    of_files,
+    said,
 )
+from session_store.transcripts.written_files import append
 from turnmark_session_store.transcripts.codex.live import CodexLiveReader, thread_of
 from turnmark_session_store.transcripts.codex.reader import CodexReader
 from turnmark_session_store.transcripts.live import Patience
@@ -50,8 +47,6 @@ from turnmark_session_store.transcripts.reader import ReadTurn
 REVERTED = "01a22921-7692-7751-a692-8ea930f22500"
 DATA = Path(__file__).resolve().parents[2] / "data" / "codex" / "generated-v0.169"
 CODEX = CodexReader()
-# More with `SEEDS=400 pytest -k comes_to`.
-SEEDS = int(os.environ.get("SEEDS", "10"))
 
 
 @pytest.fixture
@@ -70,7 +65,7 @@ def file(root: Path) -> Path:
 
 def follow(place: Path, root: Path, patience: Patience = PATIENT, **more: Any) -> Tailed:
     """A store and a tail on a home of Codex."""
-    return Tailed(place, root, patience, live=CodexLiveReader, **more)
+    return Tailed(place, root, patience, follow=of_files(CodexLiveReader), **more)
 
 
 @pytest.fixture
@@ -80,84 +75,12 @@ async def tailed(root: Path, place: Path) -> AsyncIterator[Tailed]:
         yield made
 
 
-def said(dag: Dag) -> list[str]:
-    """What the live turns say, in the order in which they were appended."""
-    return [turn[3].decode() for turn in dag["turns"].values()]
-
-
 def move(path: Path, to: Path) -> None:
     """Renames a file, as archiving does."""
     path.rename(to)
 
 
-TALK = (
-    meta(),
-    started(T1, 10),
-    typed("I live in Bergen.", 11),
-    told("Noted.", 12),
-    started(T2, 20),
-    typed("我喜欢咖啡。", 21),
-    told("好的。", 22),
-)
-
-
 # The whole.
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("order", ["as written", "files at random"])
-@pytest.mark.parametrize("seed", range(SEEDS))
-async def test_comes_to_what_an_import_of_the_finished_files_gives(
-    root: Path, place: Path, tmp_path: Path, seed: int, order: str
-) -> None:
-    """Cut anywhere, looked at any time, begun anew any time, archived and back at any time."""
-    chance = random.Random(f"{seed} {order}")
-    recording = CodexRecording(chance, apart=True)
-    recording.play(chance.randint(1, 12))
-    whole = await imported(place / "i.db", recording.write_to(tmp_path / "finished"), CODEX)
-    pieces = torn(chance, recording.written)
-    if order != "as written":
-        pieces = interleaved(chance, pieces)
-    sessions, archived = root / "sessions", root / "archived_sessions"
-    archived.mkdir()
-    async with follow(place / "a.db", root) as tailed:
-        for path, data in pieces:
-            append(sessions / path, data)
-            if chance.random() < 0.4:
-                await tailed.settle(sessions / path)
-            if chance.random() < 0.03:
-                away = archived / Path(path).name
-                move(sessions / path, away)
-                await tailed.settle(sessions / path, away)
-                move(away, sessions / path)
-            if chance.random() < 0.03:
-                tailed.renew(chance.choice((PATIENT, HASTY)))
-        tailed.renew(IMPATIENT)
-        await tailed.settle()
-        assert differences(await tailed.dag(), whole) == []
-        assert tailed.tail.status().last_error is None
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("seed", range(3))
-async def test_follows_files_that_the_program_wrote(root: Path, place: Path, seed: int) -> None:
-    """Reverts, a fork that is archived, a sub-agent; files beside each other, cut at random."""
-    files = sorted(DATA.rglob("*.jsonl"))
-    whole = await imported(place / "i.db", files, CODEX)
-    assert len(whole["turns"]) == 27
-    chance = random.Random(seed)
-    pieces = [
-        (str(file.relative_to(DATA)), line)
-        for file in files
-        for line in file.read_bytes().splitlines(keepends=True)
-    ]
-    async with follow(place / "a.db", root) as tailed:
-        for path, data in interleaved(chance, torn(chance, pieces)):
-            append(root / path, data)
-            await tailed.settle(root / path)
-        tailed.renew(IMPATIENT)
-        await tailed.settle()
-        assert differences(await tailed.dag(), whole) == []
 
 
 def test_every_byte_may_be_the_last_of_a_look(tmp_path: Path) -> None:
@@ -183,35 +106,7 @@ def test_every_byte_may_be_the_last_of_a_look(tmp_path: Path) -> None:
     assert [turn.turn.role for turn in given].count("user") == 6
 
 
-@pytest.mark.anyio
-async def test_a_second_reading_says_nothing_new(tailed: Tailed, file: Path) -> None:
-    """After a restart, by a tail that lost its checkpoints, and by an import."""
-    append(file, lines(*TALK))
-    await tailed.settle()
-    seq = tailed.stage.seq
-    tailed.renew(PATIENT)
-    await tailed.settle(file)
-    await tailed.stage.store.write(lambda tx: tx.execute("DELETE FROM transcript_file"))
-    tailed.renew(PATIENT)
-    await tailed.settle()
-    await import_files(tailed.stage, [file], CODEX)
-    assert tailed.stage.seq == seq
-    assert len((await tailed.dag())["turns"]) == 4
-
-
 # When a turn is given.
-
-
-@pytest.mark.anyio
-async def test_gives_a_message_as_soon_as_its_line_has_ended(tailed: Tailed, file: Path) -> None:
-    """Codex writes it when it is whole."""
-    given = []
-    for record in TALK:
-        append(file, lines(record))
-        await tailed.settle(file)
-        given.append(len(said(await tailed.dag())))
-    assert given == [0, 0, 1, 2, 2, 3, 4]
-    assert tailed.tail.status().held == 0
 
 
 @pytest.mark.anyio
@@ -318,27 +213,6 @@ async def test_a_revert_of_a_revert_waits_for_the_right_file(tailed: Tailed, fil
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("how", ["cut", "replaced"])
-async def test_what_was_said_stays_whatever_becomes_of_the_file(
-    tailed: Tailed, file: Path, how: str
-) -> None:
-    """Absence takes nothing back, and what comes in its place is read."""
-    append(file, lines(*TALK))
-    await tailed.settle(file)
-    if how == "cut":
-        os.truncate(file, len(lines(*TALK[:3])))
-    else:
-        other = file.with_suffix(".new")
-        append(other, lines(*TALK[:3]) + b" " * 9_000 + b"\n")
-        move(other, file)
-    append(file, lines(started(uuid7(30, 8), 30), typed("And tea.", 31)))
-    await tailed.settle(file)
-    dag = await tailed.dag()
-    assert said(dag) == ["I live in Bergen.", "Noted.", "我喜欢咖啡。", "好的。", "And tea."]
-    assert list(dag["turns"].values())[-1][0] == next(iter(dag["turns"]))
-
-
-@pytest.mark.anyio
 async def test_a_rollback_takes_back_what_was_given(tailed: Tailed, file: Path) -> None:
     """Law 13: once, whatever is read again."""
     append(file, lines(*TALK))
@@ -417,18 +291,6 @@ async def test_facts_that_come_later_add_no_turn(tailed: Tailed, file: Path) -> 
     dag = await tailed.dag()
     assert len(dag["turns"]) == 4
     assert dag["heads"][0][2:] == ("渡轮", "/home/robin/demo")
-
-
-@pytest.mark.anyio
-async def test_a_torn_line_waits_and_bad_ones_are_counted(tailed: Tailed, file: Path) -> None:
-    """NUL, no JSON; and a last line that never ends is taken when its writer is gone."""
-    append(file, lines(*TALK[:3]) + b"\0" * 9_000 + b"\n{\xff\n" + lines(*TALK[3:])[:-1])
-    await tailed.settle(file)
-    assert said(await tailed.dag()) == ["I live in Bergen.", "Noted.", "我喜欢咖啡。"]
-    assert tailed.tail.status().unread == 2
-    os.utime(file, (0, 0))
-    await tailed.settle(file)
-    assert said(await tailed.dag())[-1] == "好的。"
 
 
 @pytest.mark.anyio

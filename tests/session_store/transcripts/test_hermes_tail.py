@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,15 +10,8 @@ from typing import Any
 import pytest
 
 from session_store.stage import Stage
-from session_store.transcripts.hermes_store import HermesPlay, HermesStore
-from session_store.transcripts.tailing import (
-    HASTY,
-    Dag,
-    dag_of,
-    differences,
-    import_files,
-    imported,
-)
+from session_store.transcripts.hermes_store import HermesStore
+from session_store.transcripts.tailing import HASTY, dag_of, said
 from turnmark_session_store.model import MemoryMode
 from turnmark_session_store.transcripts.database_tail import DatabaseTail
 from turnmark_session_store.transcripts.hermes.database import HermesDatabaseReader
@@ -29,18 +20,11 @@ from turnmark_session_store.transcripts.hermes.reader import HermesReader
 S = "20260921_101500_a1b2c3"
 B = "20260921_105000_b7b7b7"
 HERMES = HermesReader()
-# More with `SEEDS=400 pytest -k comes_to`.
-SEEDS = int(os.environ.get("SEEDS", "12"))
 
 
 def tail_of(stage: Stage, root: Path, **more: Any) -> DatabaseTail:
     """A tail below a home of Hermes that knows nothing but the checkpoints."""
     return DatabaseTail(stage.store, HermesDatabaseReader(HASTY), root, rest_per_work=0.0, **more)
-
-
-def said(dag: Dag) -> list[str]:
-    """What the live turns say, in the order in which they were appended."""
-    return [turn[3].decode() for turn in dag["turns"].values()]
 
 
 @pytest.fixture
@@ -61,47 +45,6 @@ def hermes(root: Path) -> Iterator[HermesStore]:
 async def tail(stage: Stage, root: Path) -> DatabaseTail:
     """A tail on that home."""
     return tail_of(stage, root)
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("seed", range(SEEDS))
-async def test_comes_to_what_an_import_of_the_finished_database_gives(
-    root: Path, place: Path, seed: int
-) -> None:
-    """Looked at any time, begun anew any time: the same turns, edges, tips and heads."""
-    chance = random.Random(seed)
-    hermes = HermesStore(root / "state.db")
-    play = HermesPlay(hermes, chance)
-    async with Stage(place / "a.db") as stage:
-        tail = tail_of(stage, root)
-        for _ in range(chance.randint(1, 40)):
-            play.step()
-            if chance.random() < 0.4:
-                tail.changed([root / "state.db-wal"])
-                await tail.deal_with_all()
-            if chance.random() < 0.05:
-                tail = tail_of(stage, root)
-        tail.changed([root / "state.db-wal"])
-        await tail.deal_with_all()
-        hermes.close()
-        whole = await imported(place / "i.db", [root / "state.db"], HERMES)
-        assert differences(await dag_of(stage), whole) == []
-        assert tail.status().last_error is None
-
-
-@pytest.mark.anyio
-async def test_a_second_import_and_a_tail_behind_it_add_nothing(
-    stage: Stage, root: Path, hermes: HermesStore
-) -> None:
-    """The same history, read three ways, is there once."""
-    play = HermesPlay(hermes, random.Random(7))
-    for _ in range(30):
-        play.step()
-    await import_files(stage, [root / "state.db"], HERMES)
-    once = await dag_of(stage)
-    await import_files(stage, [root / "state.db"], HERMES)
-    await tail_of(stage, root).deal_with_all()
-    assert await dag_of(stage) == once
 
 
 @pytest.mark.anyio

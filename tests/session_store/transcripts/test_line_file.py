@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from session_store.stage import scratch
-from session_store.transcripts.tailing import append
+from session_store.transcripts.written_files import append
 from turnmark_session_store.transcripts.line_file import LineFile, Look
 
 

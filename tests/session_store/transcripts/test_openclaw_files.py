@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from session_store.transcripts.live_sessions import interleaved, torn
 from session_store.transcripts.openclaw_files import (
     FOLDER,
-    FileRecording,
     entry,
     header,
     lines,
@@ -22,16 +18,7 @@ from session_store.transcripts.openclaw_files import (
     write,
 )
 from session_store.transcripts.openclaw_gateway import Gateway, line_to, said, sessions_in
-from session_store.transcripts.tailing import (
-    HASTY,
-    IMPATIENT,
-    PATIENT,
-    Dag,
-    Tailed,
-    append,
-    differences,
-    imported,
-)
+from session_store.transcripts.tailing import PATIENT, Tailed, differences, of_files
 from turnmark_session_store.transcripts.openclaw.live import OpenClawLiveReader
 from turnmark_session_store.transcripts.openclaw.reader import OpenClawReader
 from turnmark_session_store.transcripts.openclaw.tables import NAME
@@ -39,8 +26,6 @@ from turnmark_session_store.transcripts.pi.reader import PiReader
 from turnmark_session_store.transcripts.recognise import find_transcripts
 
 OPENCLAW = OpenClawReader()
-# More with `SEEDS=400 pytest -k comes_to`.
-SEEDS = int(os.environ.get("SEEDS", "10"))
 TALK = (
     header("s1"),
     message("00000001", None, 1, "user", "I live in Bergen."),
@@ -58,13 +43,9 @@ def folder(tmp_path: Path) -> Path:
 async def tailed(tmp_path: Path, place: Path) -> AsyncIterator[Tailed]:
     """A store and a tail on a state directory."""
     root = tmp_path / "state"
-    async with Tailed(place / "sessions.db", root, PATIENT, live=OpenClawLiveReader) as made:
+    follow = of_files(OpenClawLiveReader)
+    async with Tailed(place / "sessions.db", root, follow=follow) as made:
         yield made
-
-
-def words(dag: Dag) -> list[str]:
-    """What the live turns say, in the order in which they were appended."""
-    return [turn[3].decode() for turn in dag["turns"].values()]
 
 
 def index(folder: Path, rows: dict[str, dict[str, Any]]) -> None:
@@ -195,34 +176,6 @@ def test_a_broken_file_costs_its_broken_lines(folder: Path) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("order", ["as written", "files at random"])
-@pytest.mark.parametrize("seed", range(SEEDS))
-async def test_comes_to_what_an_import_of_the_finished_files_gives(
-    tmp_path: Path, place: Path, seed: int, order: str
-) -> None:
-    """Cut anywhere, looked at any time, begun anew any time."""
-    chance = random.Random(f"{seed} {order}")
-    recording = FileRecording(chance)
-    recording.play(chance.randint(1, 12))
-    whole = await imported(place / "i.db", recording.write_to(tmp_path / "finished"), OPENCLAW)
-    pieces = torn(chance, recording.written)
-    if order != "as written":
-        pieces = interleaved(chance, pieces)
-    root = tmp_path / "state"
-    async with Tailed(place / "a.db", root, PATIENT, live=OpenClawLiveReader) as tailed:
-        for path, data in pieces:
-            append(root / path, data)
-            if chance.random() < 0.4:
-                await tailed.settle(root / path)
-            if chance.random() < 0.03:
-                tailed.renew(chance.choice((PATIENT, HASTY)))
-        tailed.renew(IMPATIENT)
-        await tailed.settle()
-        assert differences(await tailed.dag(), whole) == []
-        assert tailed.tail.status().last_error is None
-
-
-@pytest.mark.anyio
 async def test_a_file_that_is_moved_away_takes_nothing_back(folder: Path, tailed: Tailed) -> None:
     """A reset renames it; the next one has another name."""
     file = write(folder / "s1.jsonl", *TALK)
@@ -234,7 +187,7 @@ async def test_a_file_that_is_moved_away_takes_nothing_back(folder: Path, tailed
     assert differences(await tailed.dag(), before) == []
     again = write(folder / "s2.jsonl", header("s2"), message("00000009", None, 9, "user", "hi"))
     await tailed.settle(again)
-    assert words(await tailed.dag()) == ["I live in Bergen.", "Noted.", "hi"]
+    assert await tailed.said() == ["I live in Bergen.", "Noted.", "hi"]
 
 
 @pytest.mark.anyio
@@ -248,7 +201,7 @@ async def test_a_file_that_is_cut_or_written_anew_adds_nothing(
     await tailed.settle(file)
     write(file, {**TALK[0], "version": 4}, *TALK[1:])
     await tailed.settle(file)
-    assert words(await tailed.dag()) == ["I live in Bergen.", "Noted."]
+    assert await tailed.said() == ["I live in Bergen.", "Noted."]
 
 
 @pytest.mark.anyio

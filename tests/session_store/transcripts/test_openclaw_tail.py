@@ -6,24 +6,13 @@ import os
 import random
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-import anyio
 import pytest
 
-from session_store.stage import Stage
-from session_store.transcripts.openclaw_gateway import EPOCH_MS, MAIN, WORDS, Gateway
-from session_store.transcripts.tailing import (
-    HASTY,
-    IMPATIENT,
-    PATIENT,
-    Dag,
-    dag_of,
-    differences,
-    import_files,
-    imported,
-)
-from turnmark_session_store.transcripts.database_tail import DatabaseTail
+from session_store.transcripts.openclaw_gateway import EPOCH_MS, MAIN, Gateway
+from session_store.transcripts.openclaw_play import Player
+from session_store.transcripts.tailing import IMPATIENT, Tailed, imported, of_databases, said
 from turnmark_session_store.transcripts.live import Patience
 from turnmark_session_store.transcripts.openclaw.database import OpenClawDatabaseReader
 from turnmark_session_store.transcripts.openclaw.reader import OpenClawReader
@@ -36,39 +25,9 @@ SEEDS = int(os.environ.get("SEEDS", "10"))
 NEVER_MS = 4_000_000_000_000
 
 
-class Tailed:
-    """A store and a tail on a state directory; every look is asked for."""
-
-    def __init__(self, place: Path, root: Path, **more: Any) -> None:
-        self.stage = Stage(place)
-        self._root = root
-        self._more = more
-        self.tail: DatabaseTail
-
-    async def __aenter__(self) -> Self:
-        await self.stage.__aenter__()
-        self.renew()
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.stage.__aexit__(*error)
-
-    def renew(self, patience: Patience = PATIENT) -> None:
-        """Puts another tail in the place of this one, as a new process would."""
-        reader = OpenClawDatabaseReader(patience)
-        self.tail = DatabaseTail(
-            self.stage.store, reader, self._root, rest_per_work=0.0, **self._more
-        )
-
-    async def settle(self, *changed: Path) -> None:
-        """Lets the tail deal with these paths and all that is due."""
-        self.tail.changed(changed)
-        with anyio.fail_after(60):
-            await self.tail.deal_with_all()
-
-    async def dag(self) -> Dag:
-        """What the store holds."""
-        return await dag_of(self.stage)
+def follow(place: Path, root: Path, **more: Any) -> Tailed:
+    """A store and a tail on a state directory."""
+    return Tailed(place, root, follow=of_databases(OpenClawDatabaseReader), **more)
 
 
 @pytest.fixture
@@ -80,162 +39,13 @@ def gateway(tmp_path: Path) -> Gateway:
 @pytest.fixture
 async def tailed(gateway: Gateway, place: Path) -> AsyncIterator[Tailed]:
     """A store and a tail on the program's state directory."""
-    async with Tailed(place / "sessions.db", gateway.path.parents[3]) as made:
+    async with follow(place / "sessions.db", gateway.path.parents[3]) as made:
         yield made
-
-
-def said(dag: Dag) -> list[str]:
-    """What the live turns say, in the order in which they were appended."""
-    return [turn[3].decode() for turn in dag["turns"].values()]
 
 
 def log_of(gateway: Gateway) -> Path:
     """Where the program writes first."""
     return gateway.path.with_name(NAME + "-wal")
-
-
-def with_leaves(dag: Dag) -> Dag:
-    """The DAG without tips inside another branch of their session.
-
-    A branch that a rewind led back stands there until something is said, where it was seen before;
-    where all is read at once it never was.
-    """
-    inner: set[tuple[str, str]] = set()
-    for session, tip in dag["tips"]:
-        at = dag["turns"].get(tip, [None])[0]
-        while at is not None:
-            inner.add((session, at))
-            at = dag["turns"].get(at, [None])[0]
-    return {**dag, "tips": [tip for tip in dag["tips"] if tip not in inner]}
-
-
-class Player:
-    """Plays people, agents and the program, at random."""
-
-    def __init__(self, chance: random.Random, gateway: Gateway) -> None:
-        self.chance = chance
-        self.gateway = gateway
-        self.keys = [MAIN]
-        gateway.begin()
-
-    def play(self) -> None:
-        """One thing that happens in one conversation."""
-        key = self.chance.choice(self.keys)
-        steps = (
-            self.exchange,
-            self.rewind,
-            self.navigate,
-            self.fork,
-            self.spawn,
-            self.reset,
-            self.compact,
-            self.shorten,
-        )
-        self.chance.choices(steps, weights=(10, 2, 2, 1, 1, 1, 1, 1))[0](key)
-
-    def exchange(self, key: str) -> None:
-        """A message and its answer."""
-        self.gateway.user(self._words(), key)
-        if self.chance.random() < 0.4:
-            self.gateway.tool(key)
-        self.gateway.note(key)
-        self.gateway.answer(self._words(), key)
-
-    def rewind(self, key: str) -> None:
-        """A message on the line where the conversation is, taken back."""
-        users = self._users(key)
-        if users:
-            self.gateway.rewind(key, self.chance.choice(users))
-        self.exchange(key)
-
-    def navigate(self, key: str) -> None:
-        """The program goes on from an older entry; nothing is taken back."""
-        session = self.gateway.current[key]
-        path = self.gateway.path_to(session, self.gateway.leaves[session])
-        if path:
-            target = self.chance.choice(path)["id"]
-            leaf = {"type": "leaf", "id": f"{self.chance.getrandbits(32):08x}", "parentId": None}
-            self.gateway.append({**leaf, "targetId": target}, key)
-            self.gateway.leaves[session] = target
-
-    def fork(self, key: str) -> None:
-        """Another conversation from before a message."""
-        users = self._users(key)
-        if users and len(self.keys) < 6:
-            self.keys.append(f"agent:main:fork-{len(self.keys)}")
-            self.gateway.fork(key, self.chance.choice(users), self.keys[-1])
-            self.exchange(self.keys[-1])
-
-    def spawn(self, key: str) -> None:
-        """A sub-agent, which the tool's result names or not."""
-        if len(self.keys) < 6:
-            child = f"agent:main:subagent:{len(self.keys)}"
-            if self.chance.random() < 0.5:
-                self.gateway.tool(key, details={"childSessionKey": child})
-            self.gateway.begin(child, spawned_by=key, created_via="spawn")
-            self.keys.append(child)
-            self.exchange(child)
-
-    def reset(self, key: str) -> None:
-        """A new transcript."""
-        self.gateway.reset(key)
-
-    def compact(self, key: str) -> None:
-        """A new transcript behind a summary."""
-        self.gateway.compact(key)
-
-    def shorten(self, key: str) -> None:
-        """Entries again, under other ids."""
-        session = self.gateway.current[key]
-        path = self.gateway.path_to(session, self.gateway.leaves[session])
-        if path:
-            self.gateway.shorten(key, self.chance.choice(path)["id"])
-
-    def withdraw(self) -> None:
-        """A transcript taken out of memory."""
-        sessions = [
-            one for (one,) in self.gateway.db.execute("SELECT session_id FROM session_windows")
-        ]
-        self.gateway.insert(
-            "memory_session_tombstones",
-            session_id=self.chance.choice(sessions),
-            agent_id="main",
-            reason="forgotten",
-            created_at=0,
-        )
-
-    def _users(self, key: str) -> list[str]:
-        session = self.gateway.current[key]
-        path = self.gateway.path_to(session, self.gateway.leaves[session])
-        return [e["id"] for e in path if e.get("message", {}).get("role") == "user"]
-
-    def _words(self) -> str:
-        return " ".join(self.chance.choices(WORDS, k=3))
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("seed", range(SEEDS))
-async def test_comes_to_what_an_import_of_the_finished_database_gives(
-    tmp_path: Path, place: Path, seed: int
-) -> None:
-    """Looked at any time, begun anew any time, with the log brought in at any time."""
-    chance = random.Random(seed)
-    gateway = Gateway(tmp_path / "agents" / "main" / "agent" / NAME, chance=chance)
-    player = Player(chance, gateway)
-    async with Tailed(place / "a.db", tmp_path) as tailed:
-        for _ in range(chance.randint(1, 25)):
-            player.play()
-            if chance.random() < 0.5:
-                await tailed.settle(log_of(gateway))
-            if chance.random() < 0.1:
-                tailed.renew(chance.choice((PATIENT, HASTY)))
-            if chance.random() < 0.1:
-                gateway.db.wal_checkpoint()
-        tailed.renew(IMPATIENT)
-        await tailed.settle()
-        whole = await imported(place / "i.db", [gateway.path], OPENCLAW)
-        assert differences(with_leaves(await tailed.dag()), with_leaves(whole)) == []
-        assert tailed.tail.status().last_error is None
 
 
 @pytest.mark.anyio
@@ -249,7 +59,7 @@ async def test_what_is_taken_out_of_memory_is_live_only_where_others_go_on_from_
     player = Player(chance, gateway)
     for _ in range(chance.randint(1, 15)):
         player.play()
-    async with Tailed(place / "a.db", tmp_path) as tailed:
+    async with follow(place / "a.db", tmp_path) as tailed:
         await tailed.settle()
         for _ in range(chance.randint(1, 3)):
             player.withdraw()
@@ -259,24 +69,6 @@ async def test_what_is_taken_out_of_memory_is_live_only_where_others_go_on_from_
     continued = {above for above, *_ in dag["turns"].values()}
     assert whole["turns"].keys() <= dag["turns"].keys()
     assert dag["turns"].keys() - whole["turns"].keys() <= continued
-
-
-@pytest.mark.anyio
-async def test_an_import_and_a_tail_add_nothing_to_each_other(
-    gateway: Gateway, tailed: Tailed
-) -> None:
-    """Twice imported, followed, begun anew: the same turns."""
-    gateway.begin()
-    gateway.user("I live in Bergen.")
-    gateway.answer("Noted.")
-    await import_files(tailed.stage, [gateway.path], OPENCLAW)
-    before = await tailed.dag()
-    await tailed.settle(gateway.path)
-    await import_files(tailed.stage, [gateway.path], OPENCLAW)
-    tailed.renew()
-    await tailed.settle()
-    assert differences(await tailed.dag(), before) == []
-    assert len(before["turns"]) == 2
 
 
 @pytest.mark.anyio
@@ -416,7 +208,7 @@ async def test_what_must_not_be_remembered_is_left_out(gateway: Gateway, place: 
         return "off" if session == first else "on"
 
     root = gateway.path.parents[3]
-    async with Tailed(place / "off.db", root, memory_for=memory_for) as tailed:
+    async with follow(place / "off.db", root, memory_for=memory_for) as tailed:
         await tailed.settle(gateway.path)
         dag = await tailed.dag()
     assert said(dag) == ["one", "other"]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import anyio
 import apsw
 import pytest
 
 from session_store.stage import Stage
+from session_store.transcripts import tailing
+from session_store.transcripts.agents import ends_of
 from session_store.transcripts.opencode_program import WRITTEN, Opencode
 from session_store.transcripts.opencode_stores import Files, NewOpencode, write
 from session_store.transcripts.tailing import (
@@ -21,12 +21,11 @@ from session_store.transcripts.tailing import (
     PATIENT,
     Dag,
     dag_of,
-    differences,
     import_files,
     imported,
 )
 from turnmark_session_store.model import MemoryMode
-from turnmark_session_store.queries import rows_of
+from turnmark_session_store.store import SessionStore
 from turnmark_session_store.transcripts.database_file import read_database
 from turnmark_session_store.transcripts.database_live import Conversation
 from turnmark_session_store.transcripts.database_tail import DatabaseTail
@@ -36,49 +35,27 @@ from turnmark_session_store.transcripts.opencode.reader import OpencodeReader
 from turnmark_session_store.transcripts.opencode.storage import OpencodeStorages, StorageTail
 
 OPENCODE = OpencodeReader()
-# More with `SEEDS=400 pytest -k whatever_happens`.
-SEEDS = int(os.environ.get("SEEDS", "10"))
 # So long ago that an import waits for nothing, and a patient tail for everything.
 _LATELY_MS = 1_000_000
 
 
-class Tailed:
+class Tailed(tailing.Tailed):
     """A store and a tail on a directory of databases; every look is asked for."""
 
     def __init__(self, place: Path, root: Path, **more: Any) -> None:
-        self.stage = Stage(place)
-        self.root = root
-        self._more = more
-        self.tail: DatabaseTail
-
-    async def __aenter__(self) -> Self:
-        await self.stage.__aenter__()
-        self.renew()
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.stage.__aexit__(*error)
+        super().__init__(place, root, follow=self._follow, **more)
+        self._undo_seconds = 6_000.0
 
     def renew(self, patience: Patience = PATIENT, *, undo_seconds: float = 6_000.0) -> None:
         """Puts another tail in the place of this one, as a new process would."""
-        reader = OpencodeDatabases(patience, undo_seconds=undo_seconds)
-        self.tail = DatabaseTail(
-            self.stage.store, reader, self.root, rest_per_work=0.0, **self._more
-        )
+        self._undo_seconds = undo_seconds
+        super().renew(patience)
 
-    async def settle(self, *changed: Path) -> None:
-        """Lets the tail deal with these paths and all that is due."""
-        self.tail.changed(changed)
-        with anyio.fail_after(60):
-            await self.tail.deal_with_all()
-
-    async def dag(self) -> Dag:
-        """What the store holds."""
-        return await dag_of(self.stage)
-
-    async def said(self) -> list[str]:
-        """What the live turns say, in the order in which they were appended."""
-        return [turn[3].decode() for turn in (await self.dag())["turns"].values()]
+    def _follow(
+        self, store: SessionStore, root: Path, patience: Patience, **more: Any
+    ) -> DatabaseTail:
+        reader = OpencodeDatabases(patience, undo_seconds=self._undo_seconds)
+        return DatabaseTail(store, reader, root, rest_per_work=0.0, **more)
 
 
 @pytest.fixture
@@ -101,27 +78,6 @@ async def tailed(program: Opencode, place: Path) -> AsyncIterator[Tailed]:
 def log_of(program: Opencode) -> Path:
     """Where the program writes first."""
     return program.path.with_name(program.path.name + "-wal")
-
-
-def compared(dag: Dag, wanted: Dag) -> Dag:
-    """The part of a DAG in which a tail and an import must agree.
-
-    Turns, the ends of lines, and where each session stands. A fork that was put back into what it
-    shares with its origin ends there where all is read at once; where it was seen before, its
-    branch stays on turns that are the origin's, and were not taken back.
-    """
-    inner: set[str] = set()
-    for _, tip in dag["tips"]:
-        at = dag["turns"].get(tip, [None])[0]
-        while at is not None and at not in inner:
-            inner.add(at)
-            at = dag["turns"].get(at, [None])[0]
-    somewhere = {name for name, head, *_ in wanted["heads"] if head is not None}
-    return {
-        "turns": dag["turns"],
-        "tips": sorted({tip for _, tip in dag["tips"]} - inner),
-        "heads": [head for head in dag["heads"] if head[0] in somewhere],
-    }
 
 
 @pytest.mark.anyio
@@ -197,7 +153,7 @@ async def test_a_piece_of_an_answer_is_a_turn_when_it_says_so(
         "Thanks",
         "Where do I live?",
     ]
-    assert compared(found, found)["tips"] == [_key(found, "Thanks")]
+    assert ends_of(found, found)["tips"] == [_key(found, "Thanks")]
 
 
 @pytest.mark.anyio
@@ -596,162 +552,6 @@ def test_only_what_changed_is_read_again(program: Opencode) -> None:
     program.archive(busy)
     after = {one.name: one.fingerprint for one in _conversations(program, reader)}
     assert after == seen[-1], "an archived session is remembered as any other"
-
-
-# Whatever is done, in whatever order.
-
-
-class Doings:
-    """Does at random what a person and the program can do; `texts` are never said twice."""
-
-    def __init__(self, program: Opencode, seed: int) -> None:
-        self.program = program
-        self.random = random.Random(seed)
-        self.sessions = [program.open("s0")]
-        self.answers: dict[str, str] = {}
-        self.number = 0
-
-    async def do(self, settle: Callable[[], Awaitable[None]]) -> None:
-        """Does one thing; some have moments in between, at which the tail looks as well."""
-        session = self.random.choice(self.sessions)
-        one = self.random.choice(
-            [
-                *[self._prompt, self._prompt, self._answer, self._answer, self._stream],
-                *[self._revert, self._unrevert, self._fork, self._compact],
-                *[self._spawn, self._begin, self._piece, self._piece],
-            ]
-        )
-        for _ in one(session):
-            if self.random.random() < 0.5:
-                await settle()
-
-    def _text(self) -> str:
-        self.number += 1
-        return f"{self.random.choice(('words', '的话'))} {self.number}"
-
-    def _marked(self, session: str) -> bool:
-        sql = "SELECT revert FROM session WHERE id = ? AND revert IS NOT NULL"
-        return bool(rows_of(self.program.db, sql, (session,)))
-
-    def _prompt(self, session: str) -> Iterator[None]:
-        asked = self.program.prompt(session)
-        for _ in range(self.random.randint(1, 2)):
-            yield
-            self.program.part(asked, type="text", text=self._text())
-
-    def _begin(self, session: str) -> Iterator[None]:
-        if session in self.answers or self._marked(session):
-            return
-        told = self.program.begin(session, role="assistant")
-        yield
-        self.answers[session] = told
-        self.program.part(told, type="text", text="")
-
-    def _stream(self, session: str) -> Iterator[None]:
-        told = self.answers.get(session)
-        if told is None:
-            return
-        parts = self.program.parts(told)
-        self.program.stream(parts[-1], text=self._text())
-        yield
-
-    def _piece(self, session: str) -> Iterator[None]:
-        told = self.answers.get(session)
-        if told is not None:
-            end = {"start": 1, "end": 2}
-            self.program.stream(self.program.parts(told)[-1], text=self._text(), time=end)
-            yield
-            self.program.part(told, type="text", text="", time={"start": 3})
-
-    def _answer(self, session: str) -> Iterator[None]:
-        if session not in self.answers:
-            yield from self._begin(session)
-        told = self.answers.pop(session, None)
-        if told is not None:
-            end = {"start": 3, "end": 4}
-            self.program.stream(self.program.parts(told)[-1], text=self._text(), time=end)
-            yield
-            self.program.finish(told)
-
-    def _revert(self, session: str) -> Iterator[None]:
-        if session in self.answers:  # the program is busy
-            return
-        keys = [key for key, _, data in self.program.messages(session) if data["role"] == "user"]
-        if keys:
-            self.program.revert(session, self.random.choice(keys))
-            yield
-
-    def _unrevert(self, session: str) -> Iterator[None]:
-        if self._marked(session):
-            self.program.unrevert(session)
-            yield
-
-    def _fork(self, session: str) -> Iterator[None]:
-        if session in self.answers:
-            return
-        keys = [key for key, *_ in self.program.messages(session)]
-        cut = self.random.choice([None, *keys])
-        self.sessions.append(self.program.fork(session, f"s{self.number}f", before=cut))
-        self.number += 1
-        yield
-
-    def _compact(self, session: str) -> Iterator[None]:
-        if session not in self.answers and not self._marked(session):
-            self.program.compact(session, self._text())
-            yield
-
-    def _spawn(self, session: str) -> Iterator[None]:
-        if session in self.answers or self._marked(session):
-            return
-        told = self.program.begin(session, role="assistant")
-        if self.random.random() < 0.5:
-            self.program.part(told, type="text", text=self._text())
-        child = self.program.open(f"s{self.number}c", parent=session)
-        self.number += 1
-        yield
-        task = self._text()
-        self.program.call(told, child, task)
-        yield
-        self.program.prompt(child, task)
-        yield
-        self.program.answer(child, self._text())
-        yield
-        self.program.finish(told)
-
-    def end(self) -> None:
-        """Lets every answer be complete."""
-        for told in self.answers.values():
-            self.program.finish(told)
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("seed", range(SEEDS))
-async def test_whatever_happens_a_tail_comes_to_what_an_import_gives(
-    program: Opencode, place: Path, seed: int
-) -> None:
-    """Streams, forks, reverts, summaries, sub-agents, restarts and checkpoints in any order."""
-    chance = random.Random(-seed - 1)
-    doings = Doings(program, seed)
-    async with Tailed(place / "a.db", program.path.parent) as tailed:
-
-        async def settle() -> None:
-            if chance.random() < 0.1:
-                tailed.renew()
-            if chance.random() < 0.1:
-                program.db.pragma("wal_checkpoint(TRUNCATE)")
-            await tailed.settle(log_of(program))
-
-        for _ in range(chance.randint(10, 60)):
-            await doings.do(settle)
-        doings.end()
-        tailed.renew(IMPATIENT, undo_seconds=0.0)
-        await tailed.settle()
-        found = await tailed.dag()
-        wanted = await imported(place / "b.db", [program.path], OPENCODE)
-        assert differences(compared(found, wanted), compared(wanted, wanted)) == []
-        seq = tailed.stage.seq
-        await import_files(tailed.stage, [program.path], OPENCODE)
-        assert (await tailed.dag(), tailed.stage.seq) == (found, seq)
 
 
 def _conversations(program: Opencode, reader: OpencodeDatabases) -> list[Any]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,9 +12,8 @@ import pytest
 
 from session_store.stage import Stage
 from session_store.transcripts.openprogram_state import OpenProgramState, Session
-from session_store.transcripts.tailing import dag_of, differences, import_files
+from session_store.transcripts.tailing import dag_of
 from turnmark_session_store.model import MemoryMode
-from turnmark_session_store.transcripts.openprogram.reader import OpenProgramReader
 from turnmark_session_store.transcripts.openprogram.tail import OpenProgramTail
 
 pytestmark = pytest.mark.anyio
@@ -66,79 +63,6 @@ class Followed:
         """The live turns with their predecessors."""
         found = await dag_of(self.stage)
         return {key: turn[0] for key, turn in found["turns"].items()}
-
-
-async def imported(place: Path, state: OpenProgramState) -> Any:
-    """What an import of the finished files makes."""
-    reader = OpenProgramReader()
-    files = [path for path in state.files() if reader.recognises(path, path.read_bytes())]
-    async with Stage(place / "import.db") as stage:
-        await import_files(stage, files, reader)
-        return await dag_of(stage)
-
-
-def play(chance: random.Random, chat: Session, steps: int) -> Iterable[str]:
-    """Writes a conversation with forks, retries, tools and agents; yields after each node."""
-    said: list[str] = []
-    for number in range(steps):
-        key = f"{chat.name}-{number}"
-        kind = chance.choice("uuaaartsm")
-        after = chance.choice(said) if said and chance.random() < 0.2 else ""
-        if kind == "t" and said:
-            yield chat.code(key, f"output {number}", caller=said[-1])
-        elif kind == "s" and said:
-            task: dict[str, Any] = {"source": "agent_spawn", "spawn_branch_root": True}
-            last = chat.last
-            yield chat.node(key, "user", f"task {number}", None, caller=said[-1], **task)
-            yield chat.llm(f"{key}a", f"done {number}", after=key)
-            chat.last = last
-            chat.go_to(last)
-        elif kind == "m" and said:
-            chat.mark(*chance.sample(said, 1))
-            chat.meta["title"] = f"标题 {number}"
-            chat.write_meta()
-        elif kind == "r" and said and chat.last == said[-1]:
-            gone = said.pop()
-            chat.change(gone, rewound=True)
-            chat.last = said[-1] if said else None
-            chat.go_to(chat.last)
-        else:
-            write = chat.user if kind == "u" else chat.llm
-            said.append(write(key, f"words 话 {number}", after=after))
-        yield key
-
-
-@pytest.mark.parametrize("seed", range(6))
-async def test_following_comes_to_what_an_import_makes(
-    place: Path, state: OpenProgramState, seed: int
-) -> None:
-    """Whatever is written, at whichever moments it is looked at, and over new starts."""
-    chance = random.Random(seed)
-    async with Followed(place, state) as followed:
-        steps = [iter(play(chance, state.session(f"s{number}"), 25)) for number in range(3)]
-        while steps:
-            step = chance.choice(steps)
-            if next(step, None) is None:
-                steps.remove(step)
-            if chance.random() < 0.3:
-                await followed.settle()
-            if chance.random() < 0.05:
-                followed.renew()
-        await followed.settle()
-        wanted = await imported(place, state)
-        found = await dag_of(followed.stage)
-        # What was said and then taken back was never said to an import.
-        assert (
-            differences(
-                {"turns": found["turns"], "heads": found["heads"]},
-                {"turns": wanted["turns"], "heads": wanted["heads"]},
-            )
-            == []
-        )
-        seq = followed.stage.seq
-        followed.renew()
-        await followed.settle()
-        assert followed.stage.seq == seq
 
 
 async def test_an_answer_is_a_turn_when_it_is_finished_and_again_when_its_words_change(

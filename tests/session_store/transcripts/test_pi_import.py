@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from pathlib import Path
 
@@ -23,31 +22,17 @@ from session_store.transcripts.pi_records import (
     write,
 )
 from session_store.transcripts.pi_sessions import PiRecording
-from session_store.transcripts.tailing import Dag, dag_of, differences, import_files
-from turnmark_session_store.queries import rows_of
+from session_store.transcripts.tailing import dag_of, humans, import_files, texts_in
 from turnmark_session_store.transcripts.pi.reader import PiReader
 
 pytestmark = pytest.mark.anyio
 DATA = Path(__file__).resolve().parents[2] / "data" / "pi"
-GIVEN = Path(os.environ.get("TURNMARK_TRANSCRIPTS") or "/dev/null") / "pi"
-SETS = [DATA, *([GIVEN] if GIVEN.is_dir() else [])]
 PI = PiReader()
 
 
 def below(directory: Path) -> list[Path]:
     """The transcripts below a directory."""
     return sorted(directory.rglob("*.jsonl"))
-
-
-async def said(stage: Stage) -> list[str]:
-    """What all turns of a store say, sorted, also where two have the same id."""
-    rows = await stage.store.read(lambda db: rows_of(db, "SELECT text FROM turn_words"))
-    return sorted(str(text, "utf-8") if isinstance(text, bytes) else text for (text,) in rows)
-
-
-def humans(dag: Dag) -> int:
-    """How many prompts of people are live in a store, and recordable."""
-    return sum(turn[1] == "user" and turn[4] == 1 for turn in dag["turns"].values())
 
 
 async def test_what_the_program_wrote_is_there_once_however_often_it_is_imported(
@@ -70,44 +55,6 @@ async def test_what_the_program_wrote_is_there_once_however_often_it_is_imported
         assert stage.seq == seq
 
 
-@pytest.mark.parametrize("files", SETS, ids=lambda path: path.parent.name)
-async def test_all_that_is_given_is_read_without_a_warning_and_once(
-    place: Path, files: Path
-) -> None:
-    """More of it with TURNMARK_TRANSCRIPTS."""
-    paths = below(files)
-    sessions = list(PI.read(paths))
-    assert [warning for one in sessions for warning in one.warnings] == []
-    assert all(PI.recognises(path, path.read_bytes()) for path in paths)
-    async with Stage(place / "a.db") as stage:
-        await import_files(stage, paths, PI)
-        found, seq = await dag_of(stage), stage.seq
-        assert len(found["turns"]) == sum(len(one.turns) for one in sessions)
-        await import_files(stage, reversed(paths), PI)
-        assert stage.seq == seq
-
-
-@pytest.mark.parametrize("seed", range(8))
-async def test_files_may_be_imported_together_and_again(
-    place: Path, tmp_path: Path, seed: int
-) -> None:
-    """The same turns, tips and heads, and no event the second time."""
-    chance = random.Random(seed)
-    recording = PiRecording(chance)
-    recording.play(16)
-    paths = recording.write_to(tmp_path / "sessions")
-    async with Stage(place / "a.db") as stage:
-        await import_files(stage, paths, PI)
-        found, seq = await dag_of(stage), stage.seq
-        assert await said(stage) == sorted(recording.before)
-        assert humans(found) == len(recording.humans)
-        for path in chance.sample(paths, len(paths)):
-            await import_files(stage, [path], PI)
-        await import_files(stage, paths, PI)
-        assert differences(await dag_of(stage), found) == []
-        assert stage.seq == seq
-
-
 @pytest.mark.parametrize("seed", range(6))
 async def test_forks_may_come_before_their_origins(place: Path, tmp_path: Path, seed: int) -> None:
     """A file at a time, in any order, gives the same turns: what is copied is there once."""
@@ -119,9 +66,9 @@ async def test_forks_may_come_before_their_origins(place: Path, tmp_path: Path, 
     async with Stage(place / "a.db") as stage:
         for path in paths:
             await import_files(stage, [path], PI)
-        assert await said(stage) == sorted(recording.before)
+        assert await texts_in(stage) == sorted(recording.before)
         await import_files(stage, paths, PI)
-        assert await said(stage) == sorted(recording.before)
+        assert await texts_in(stage) == sorted(recording.before)
 
 
 async def test_an_old_file_that_is_written_anew_adds_only_what_was_said_since(
@@ -155,7 +102,7 @@ async def test_sessions_that_have_nothing_to_do_with_each_other_share_no_turn(
             write(path, [header(session), user("aaaa0001", None, "Yes", 1)])
         await import_files(stage, below(tmp_path), PI)
         await import_files(stage, below(tmp_path)[:1], PI)
-        assert await said(stage) == ["Yes", "Yes"]
+        assert await texts_in(stage) == ["Yes", "Yes"]
 
 
 def family(tmp_path: Path) -> list[Path]:
@@ -178,7 +125,7 @@ async def test_a_file_that_is_gone_by_the_next_reading_changes_no_family(
     first, second, third = family(tmp_path)
     async with Stage(place / "a.db") as stage:
         await import_files(stage, [first, second, third], PI)
-        assert await said(stage) == ["Say 0", "Say 1", "Say 2"]
+        assert await texts_in(stage) == ["Say 0", "Say 1", "Say 2"]
         second.unlink()
         write(third, [*third.read_text().splitlines(), user("aaaa0010", "aaaa0002", "More", 40)])
         await import_files(stage, [third], PI)
@@ -196,4 +143,4 @@ async def test_a_new_fork_of_what_is_gone_is_of_the_family_that_the_store_knows(
         await import_files(stage, [first, second], PI)
         second.unlink()
         await import_files(stage, [third], PI)
-        assert await said(stage) == ["Say 0", "Say 1", "Say 2"]
+        assert await texts_in(stage) == ["Say 0", "Say 1", "Say 2"]

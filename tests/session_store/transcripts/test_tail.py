@@ -7,7 +7,6 @@ import os
 import random
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -25,18 +24,17 @@ from session_store.transcripts.claude_records import (
     user,
     write,
 )
-from session_store.transcripts.live_sessions import Recording, interleaved, torn
 from session_store.transcripts.tailing import (
     HASTY,
     IMPATIENT,
     PATIENT,
     Tailed,
-    append,
     dag_of,
     differences,
     import_files,
     imported,
 )
+from session_store.transcripts.written_files import append
 from turnmark_session_store.backlog import park_backlog
 from turnmark_session_store.marks import workspace_key
 from turnmark_session_store.model import TurnIn
@@ -50,10 +48,6 @@ DATA = Path(__file__).resolve().parents[2] / "data" / "claude-code"
 GIVEN = Path(os.environ.get("TURNMARK_TRANSCRIPTS") or "/dev/null") / "claude-code"
 SETS = [DATA, *([GIVEN] if GIVEN.is_dir() else [])]
 OTHER = "5e55107a-0000-4000-8000-000000000002"
-# More with `SEEDS=400 pytest -k comes_to`.
-SEEDS = int(os.environ.get("SEEDS", "12"))
-# Each of these found a fault: take-backs in forks, copies and callers that came too early.
-FAULTS = {325, 328, 339, 343, 601}
 
 
 @pytest.fixture
@@ -92,11 +86,6 @@ def put(new: Path, path: Path) -> None:
     new.rename(path)
 
 
-def remove(path: Path) -> None:
-    """Deletes a file."""
-    path.unlink()
-
-
 def below(root: Path) -> list[Path]:
     """The transcripts below a directory."""
     return sorted(root.rglob("*.jsonl"))
@@ -122,68 +111,6 @@ TALK = (
 
 
 # The whole.
-
-
-@pytest.mark.parametrize("order", ["as written", "files at random"])
-@pytest.mark.parametrize("seed", sorted({*range(SEEDS), *FAULTS}))
-async def test_comes_to_what_an_import_of_the_finished_files_gives(
-    root: Path, place: Path, tmp_path: Path, seed: int, order: str
-) -> None:
-    """Cut anywhere, looked at any time, begun anew any time."""
-    chance = random.Random(f"{seed} {order}")
-    recording = Recording(chance)
-    recording.play(chance.randint(1, 14))
-    whole = await imported(place / "i.db", recording.write_to(tmp_path / "finished"))
-    pieces = torn(chance, recording.written)
-    if order != "as written":
-        pieces = interleaved(chance, pieces)
-    async with Tailed(place / "a.db", root) as tailed:
-        for path, data in pieces:
-            append(root / path, data)
-            if chance.random() < 0.4:
-                await tailed.settle(root / path)
-            if chance.random() < 0.03:
-                tailed.renew(chance.choice((PATIENT, HASTY)))
-        tailed.renew(IMPATIENT)
-        await tailed.settle()
-        assert differences(await tailed.dag(), whole) == []
-        assert tailed.tail.status().last_error is None
-
-
-@pytest.mark.parametrize("seed", range(4))
-async def test_follows_files_that_the_program_wrote(root: Path, place: Path, seed: int) -> None:
-    """Forks by SDK with their origin, a sub-agent, a chain of progress, cut at random."""
-    files = sorted(DATA.rglob("*.jsonl"))
-    whole = await imported(place / "i.db", files)
-    chance = random.Random(seed)
-    pieces = torn(chance, [(str(f.relative_to(DATA)), f.read_bytes()) for f in files] * 1)
-    async with Tailed(place / "a.db", root) as tailed:
-        for path, data in interleaved(chance, pieces):
-            append(root / path, data)
-            await tailed.settle(root / path)
-        tailed.renew(IMPATIENT)
-        await tailed.settle()
-        assert differences(await tailed.dag(), whole) == []
-
-
-@pytest.mark.parametrize("first", ["import", "tail"])
-async def test_what_is_imported_as_well_is_there_once(
-    tailed: Tailed, file: Path, first: str
-) -> None:
-    """Whichever comes first, the other adds nothing and moves nothing."""
-    append(file, lines(*TALK))
-    if first == "import":
-        await import_files(tailed.stage, [file])
-    await tailed.settle()
-    seq, whole = tailed.stage.seq, await tailed.dag()
-    if first == "tail":
-        await import_files(tailed.stage, [file])
-    else:
-        tailed.renew(PATIENT)
-        await tailed.settle()
-    assert differences(await tailed.dag(), whole) == []
-    assert tailed.stage.seq == seq
-    assert len(whole["turns"]) == 5
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -216,19 +143,6 @@ async def test_files_may_be_imported_in_any_order_and_twice(
         await import_files(stage, paths)
         assert await dag_of(stage) == found
         assert stage.seq == seq
-
-
-async def test_a_second_reading_says_nothing_new(tailed: Tailed, file: Path) -> None:
-    """Row 26: after a restart, and by a tail that lost its checkpoints, no event is said."""
-    append(file, lines(*TALK))
-    await tailed.settle()
-    seq = tailed.stage.seq
-    tailed.renew(PATIENT)
-    await tailed.settle(file)
-    await tailed.stage.store.write(lambda tx: tx.execute("DELETE FROM transcript_file"))
-    tailed.renew(PATIENT)
-    await tailed.settle()
-    assert tailed.stage.seq == seq
 
 
 async def test_a_finished_file_is_not_opened_again(tailed: Tailed, file: Path) -> None:
@@ -349,20 +263,6 @@ async def test_a_torn_line_is_whole_or_nothing(tailed: Tailed, file: Path) -> No
     assert await ids(tailed) == ["u1"]
 
 
-async def test_a_last_line_that_never_ended_is_taken_when_its_writer_is_gone(
-    tailed: Tailed, file: Path, place: Path
-) -> None:
-    """As an import would; what comes behind it later is no second turn."""
-    append(file, lines(*TALK)[:-1])
-    whole = await imported(place / "i.db", [file])
-    os.utime(file, (0, 0))
-    await tailed.settle()
-    assert differences(await tailed.dag(), whole) == []
-    append(file, b"\n" + lines(user("u3", "s2", 10, "Bye")))
-    await tailed.settle(file)
-    assert (await ids(tailed))[-2:] == ["a5", "u3"]
-
-
 async def test_bad_bytes_cost_a_line_and_are_counted(tailed: Tailed, file: Path) -> None:
     """Rows 4, 5, 19: what follows them is read."""
     append(
@@ -371,31 +271,6 @@ async def test_bad_bytes_cost_a_line_and_are_counted(tailed: Tailed, file: Path)
     await tailed.settle(file)
     assert await ids(tailed) == ["u1", "u2"]
     assert tailed.tail.status().unread == 2
-
-
-@pytest.mark.parametrize("how", ["cut", "replaced", "gone"])
-async def test_what_was_said_stays_whatever_becomes_of_the_file(
-    tailed: Tailed, file: Path, how: str
-) -> None:
-    """Rows 21 and 27: absence takes nothing back, and what comes in its place is read."""
-    append(file, lines(*TALK))
-    await tailed.settle(file)
-    before = await ids(tailed)
-    if how == "cut":
-        os.truncate(file, len(lines(TALK[0])))
-    elif how == "replaced":
-        other = file.with_suffix(".new")
-        append(other, lines(TALK[0]) + b" " * 9_000 + b"\n")
-        put(other, file)
-    else:
-        remove(file)
-    await tailed.settle(file)
-    assert await ids(tailed) == before
-    append(file, lines(*TALK[: how == "gone"], user("u9", "u1", 20, "And tea")))
-    await tailed.settle(file)
-    dag = await tailed.dag()
-    assert list(dag["turns"]) == [*before, "u9"]
-    assert dag["turns"]["u9"][0] == "u1"
 
 
 @pytest.mark.parametrize("restarted", [False, True])
@@ -570,28 +445,30 @@ async def test_a_sub_agents_task_waits_for_its_caller(tailed: Tailed, file: Path
     assert {session for session, _ in dag["tips"]} == {SESSION, f"{SESSION}.agent-a1"}
 
 
-# What must not be read.
-
-
-async def test_a_project_that_is_off_is_not_followed(
-    root: Path, file: Path, place: Path, tmp_path: Path
+async def test_what_a_waiting_sub_agent_called_for_waits_with_it(
+    tailed: Tailed, file: Path
 ) -> None:
-    """Neither its turns nor its session come to the store; others do."""
+    """Its own task is known, the call that spawned the one that spawned it is not."""
+    folder = file.with_suffix("") / "subagents"
+    outer, inner = ({"isSidechain": True, "agentId": name} for name in ("a1", "a2"))
+    spawns = call("c", "Task", prompt="Deeper")
+    append(
+        folder / "agent-a1.jsonl",
+        lines(
+            user("t1", None, 3, "Find it", **outer),
+            answer("t2", "t1", 4, "I ask.", spawns, response="m", **outer),
+            answer("t3", "t2", 5, "Done.", response="n", **outer),
+        ),
+    )
+    append(folder / "agent-a2.jsonl", lines(user("d1", None, 5, "Deeper", **inner)))
+    await tailed.settle(folder / "agent-a1.jsonl", folder / "agent-a2.jsonl")
+    assert await ids(tailed) == []
+    tailed.renew(IMPATIENT)
+    await tailed.settle()
+    assert (await tailed.dag())["turns"]["d1"][-1] == "t2"
 
-    def memory_for(project: str | None, session: str) -> Any:
-        return "off" if project == "/home/robin/secret" else "on"
 
-    secret = root / "-secret" / f"{OTHER}.jsonl"
-    async with Tailed(place / "a.db", root, memory_for=memory_for) as tailed:
-        append(
-            secret, lines(user("s1", None, 0, "Hush", cwd="/home/robin/secret", sessionId=OTHER))
-        )
-        append(file, lines(TALK[0]))
-        await tailed.settle()
-        append(secret, lines(user("s2", "s1", 1, "Hush!", cwd="/x", sessionId=OTHER)))
-        await tailed.settle(secret)
-        dag = await tailed.dag()
-    assert (list(dag["turns"]), [name for name, *_ in dag["heads"]]) == (["u1"], [SESSION])
+# What must not be read.
 
 
 async def test_a_session_that_a_client_turned_off_stays_off(tailed: Tailed, file: Path) -> None:

@@ -2,20 +2,48 @@
 
 from __future__ import annotations
 
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 
-class WrittenFiles:
-    """A set of files; `written` is what each write adds to which, in order."""
+class Write(NamedTuple):
+    """What is written to a file: more at its end, or all of it anew, in place."""
+
+    path: str
+    data: bytes
+    anew: bool = False
+
+    def to(self, root: Path) -> Path:
+        """Writes it below a directory, as a program does, and returns where."""
+        path = root / self.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not self.anew:
+            append(path, self.data)
+            return path
+        with path.open("r+b") as file:
+            file.write(self.data)
+            file.truncate()
+        return path
+
+
+class WrittenFiles(ABC):
+    """A set of files that an agent writes; `written` is each write, in order."""
 
     def __init__(self) -> None:
-        self.written: list[tuple[str, bytes]] = []
+        self.written: list[Write] = []
+
+    @abstractmethod
+    def play(self, steps: int) -> None:
+        """Plays that many things that a person or the program does."""
 
     def files(self) -> dict[str, bytes]:
         """The finished files."""
         found: dict[str, bytes] = {}
-        for path, data in self.written:
-            found[path] = found.get(path, b"") + data
+        for path, data, anew in self.written:
+            found[path] = data if anew else found.get(path, b"") + data
         return found
 
     def write_to(self, root: Path) -> list[Path]:
@@ -24,3 +52,39 @@ class WrittenFiles:
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_bytes(data)
         return [root / path for path in self.files()]
+
+    def pieces(self, chance: random.Random, *, mixed: bool) -> list[Write]:
+        """The writes cut at random bytes, as they were written or in another order across files."""
+        pieces = torn(chance, self.written)
+        return interleaved(chance, pieces) if mixed else pieces
+
+
+def append(path: Path, data: bytes) -> None:
+    """Appends bytes to a file, as a program that writes it does."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        file.write(data)
+
+
+def torn(chance: random.Random, written: Sequence[Write]) -> list[Write]:
+    """Returns the writes that add, cut at random bytes, in the order that each file has."""
+    pieces: list[Write] = []
+    for one in written:
+        if one.anew:
+            pieces.append(one)
+            continue
+        size = len(one.data)
+        cuts = sorted(chance.sample(range(size), k=chance.choice((0, 0, 1, 2))))
+        for start, end in zip([0, *cuts], [*cuts, size], strict=True):
+            pieces.append(Write(one.path, one.data[start:end]))
+    return pieces
+
+
+def interleaved(chance: random.Random, pieces: Sequence[Write]) -> list[Write]:
+    """Returns the pieces in another order across files; within a file they stay as they are."""
+    queues: dict[str, list[Write]] = {}
+    for piece in pieces:
+        queues.setdefault(piece.path, []).append(piece)
+    order = [piece.path for piece in pieces]
+    chance.shuffle(order)
+    return [queues[path].pop(0) for path in order]

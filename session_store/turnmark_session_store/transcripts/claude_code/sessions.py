@@ -12,7 +12,7 @@ from turnmark_session_store.requests import ForkPoint
 from turnmark_session_store.transcripts.claude_code.set import TranscriptSet, Unit
 from turnmark_session_store.transcripts.claude_code.spawns import Spawns
 from turnmark_session_store.transcripts.ordering import in_order, parents_first, upward
-from turnmark_session_store.transcripts.reader import ReadSession, ReadTurn
+from turnmark_session_store.transcripts.reader import ReadSession, ReadTurn, predecessors_first
 
 AGENT = "claude-code"
 
@@ -46,6 +46,9 @@ class SessionWriter:
 
     def sessions(self) -> Iterator[ReadSession]:
         """Yields each session after those that it rests on."""
+        return predecessors_first(self._in_order())
+
+    def _in_order(self) -> Iterator[ReadSession]:
         names = list(self._set.units)
         for name in in_order(names, {name: self._rests_on(name) for name in names}):
             session = self._session(self._set.units[name])

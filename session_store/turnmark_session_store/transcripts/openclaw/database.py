@@ -29,6 +29,7 @@ from turnmark_session_store.transcripts.openclaw.tables import (
     read_states,
 )
 from turnmark_session_store.transcripts.openclaw.windows import Facts, Windows
+from turnmark_session_store.transcripts.reader import predecessors_first
 
 AGENTS = "agents"
 """Where below the state directory each agent has its directory."""
@@ -82,7 +83,9 @@ class OpenClawDatabaseReader:
         family = Family(windows, transcripts)
         held, due = self._held(family, now)
         return Standing(
-            sessions=tuple(SessionWriter(family, held=held).sessions()), held=held, due=due
+            sessions=tuple(predecessors_first(SessionWriter(family, held=held).sessions())),
+            held=held,
+            due=due,
         )
 
     def _windows_of(self, db: Database) -> Windows:

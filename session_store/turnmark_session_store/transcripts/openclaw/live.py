@@ -29,7 +29,7 @@ from turnmark_session_store.transcripts.openclaw.files import (
 from turnmark_session_store.transcripts.openclaw.sessions import AGENT, SessionWriter
 from turnmark_session_store.transcripts.openclaw.set import Family, Transcript
 from turnmark_session_store.transcripts.openclaw.windows import Facts
-from turnmark_session_store.transcripts.reader import ReadSession
+from turnmark_session_store.transcripts.reader import ReadSession, predecessors_first
 
 
 class OpenClawFile(GrowingFile[Transcript]):
@@ -102,7 +102,9 @@ class OpenClawLiveSet(GrowingSet[OpenClawFile]):
             sessions += SessionWriter(family, held=held).sessions()
         self.hold_only(held)
         return Standing(
-            sessions=tuple(sessions), held=frozenset(held), due=self.due_with_ends(waiting.due)
+            sessions=tuple(predecessors_first(sessions)),
+            held=frozenset(held),
+            due=self.due_with_ends(waiting.due),
         )
 
     def _held(self, family: Family, placed: Collection[str], waiting: Waiting) -> set[str]:

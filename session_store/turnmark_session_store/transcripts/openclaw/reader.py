@@ -57,7 +57,12 @@ from turnmark_session_store.transcripts.openclaw.files import (
 from turnmark_session_store.transcripts.openclaw.sessions import AGENT, SessionWriter
 from turnmark_session_store.transcripts.openclaw.set import Transcript
 from turnmark_session_store.transcripts.openclaw.tables import is_own
-from turnmark_session_store.transcripts.reader import ReadSession, SkippingReader, is_within
+from turnmark_session_store.transcripts.reader import (
+    ReadSession,
+    SkippingReader,
+    is_within,
+    predecessors_first,
+)
 
 # What the program writes into its transcripts and pi, whose grammar it is, does not.
 _OWN_MARKS = (b'"__openclaw"', b'"openclaw:', b'"customType":"model-snapshot"')
@@ -112,8 +117,8 @@ class OpenClawReader(SkippingReader):
     def _of_files(self, paths: Sequence[Path], seen: set[str]) -> Iterator[ReadSession]:
         read = (read_file(path, facts) for path, facts in facts_of(paths).items())
         own = [one for one in read if not self._is_passed_over(one, seen)]
-        for family in families_of(own):
-            yield from SessionWriter(family).sessions()
+        families = map(SessionWriter, families_of(own))
+        yield from predecessors_first(one for family in families for one in family.sessions())
 
     def _is_passed_over(self, transcript: Transcript, seen: set[str]) -> bool:
         cwd = transcript.header.cwd if transcript.header is not None else None

@@ -57,7 +57,10 @@ class SessionWriter:
 
     def _rests_on(self, name: str) -> set[str]:
         caller = self._callers.get(name)
-        above = {self._family.owners[key] for key in self._reached(name)}
+        # An entry may hang from one that only another session's transcript holds.
+        before = (self._turns[key].predecessor for key in self._listed[name])
+        reached = (*self._reached(name), *(key for key in before if key is not None))
+        above = {self._family.owners[key] for key in reached}
         return above | ({caller.session} if caller is not None else set())
 
     def _session(self, name: str) -> ReadSession:
