@@ -30,6 +30,7 @@ CLIENT_COMMANDS = {
     "show": ("b-1",),
     "core": (),
     "topics": (),
+    "open": (),
     "organize": (),
     "watch": (),
 }

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from turnmark.commands.invocation import Invocation, text_of
-from turnmark.commands.open_ import topics_ending
 from turnmark.commands.wording import Fields, plain, source
 from turnmark.terminal import table
 from turnmark_events.errors import NotFound
@@ -47,6 +46,8 @@ def _with_topic(invocation: Invocation, ref: str, error: NotFound) -> NotFound:
     """Returns the error with the topic that was meant, where it is said by its end alone."""
     if ref.startswith(_NEVER_TOPICS) or "#" in ref:
         return error
+    from turnmark.commands.open_ import topics_ending  # noqa: PLC0415 - only after a wrong name
+
     answer = invocation.whole("memory.topics", "topics")
     meant = topics_ending(ref, [one["topic"] for one in answer["topics"]])
     if not meant:
