@@ -16,7 +16,7 @@ import msgspec
 from turnmark_session_store.fences import cut_fences
 from turnmark_session_store.identity import PreparedTurn, content_digest
 from turnmark_session_store.imports import ImportPlan
-from turnmark_session_store.model import MemoryMode, TurnIn
+from turnmark_session_store.model import Kind, MemoryMode
 from turnmark_session_store.names import FAMILY, is_family
 from turnmark_session_store.recordable import text_of
 from turnmark_session_store.store import SessionStore
@@ -149,7 +149,7 @@ class Known:
             if known is None:
                 old = replaces.get(key)
                 turns.append(_superseding(one, key, old.latest if old else None))
-            elif rewritten and _says_otherwise(one.turn, known):
+            elif rewritten and _says_otherwise(one, known):
                 latest = names[key] = _next_wording(key, known.latest)
                 origins[latest] = key
                 turns.append(_superseding(one, latest, known.latest))
@@ -197,13 +197,19 @@ def _tale(work: Work) -> object:
     return (read.tips, read.head, read.title, read.taken_back, read.forked_from, read.caller)
 
 
-def _says_otherwise(turn: TurnIn, known: StoredTurn) -> bool:
-    """Returns whether a record's words were changed in place since they were stored."""
+def _says_otherwise(one: ReadTurn, known: StoredTurn) -> bool:
+    """Returns whether a record's words were changed in place since they were stored.
+
+    What a sub-agent was told is of another kind while its caller is not there, and no other words.
+    """
+    turn = one.turn
     if known.gone or turn.caller is not None:
         return False
     raw = cut_fences(text_of(turn.text))
     speaker = turn.speaker.id if turn.speaker is not None else None
-    return content_digest(turn.role, turn.kind, speaker, raw) != known.digest
+    is_task = turn.role == "user" and turn.kind == "runtime" and one.predecessor is None
+    kinds: tuple[Kind, ...] = (turn.kind, "turn") if is_task else (turn.kind,)
+    return known.digest not in (content_digest(turn.role, kind, speaker, raw) for kind in kinds)
 
 
 def _next_wording(key: str, latest: str) -> str:

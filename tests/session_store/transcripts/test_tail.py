@@ -86,6 +86,11 @@ def put(new: Path, path: Path) -> None:
     new.rename(path)
 
 
+def remove(path: Path) -> None:
+    """Deletes a file."""
+    path.unlink()
+
+
 def below(root: Path) -> list[Path]:
     """The transcripts below a directory."""
     return sorted(root.rglob("*.jsonl"))
@@ -443,6 +448,36 @@ async def test_a_sub_agents_task_waits_for_its_caller(tailed: Tailed, file: Path
     assert dag["turns"]["t1"][-1] == "a1"
     assert dag["turns"]["t1"][4] == 0, "not recordable"
     assert {session for session, _ in dag["tips"]} == {SESSION, f"{SESSION}.agent-a1"}
+
+
+@pytest.mark.parametrize("how", ["cut", "gone"])
+async def test_a_sub_agents_task_is_what_it_was_while_its_caller_is_not_there(
+    tailed: Tailed, file: Path, how: str
+) -> None:
+    """Its session's file is written anew, or is gone, and comes again: no word has changed."""
+    agent = file.with_suffix("") / "subagents" / "agent-a1.jsonl"
+    side = {"isSidechain": True, "agentId": "a1"}
+    asked = answer("a1", "u1", 1, "I do.", call("c", "Task", prompt="Find it"), response="m")
+    talk = lines(user("u1", None, 0, "Look"), asked, hook("s1", "a1", 2))
+    append(file, talk)
+    task = lines(user("t1", None, 3, "Find it", **side))
+    append(agent, task)
+    await tailed.settle()
+    before = await tailed.dag()
+    assert before["turns"]["t1"][-1] == "a1"
+    os.truncate(agent, 0)
+    append(agent, lines({"type": "summary"}) + task)
+    kept = len(lines(user("u1", None, 0, "Look"))) if how == "cut" else 0
+    if how == "cut":
+        os.truncate(file, kept)
+    else:
+        remove(file)
+    tailed.renew(IMPATIENT)
+    await tailed.settle(agent, file)
+    assert (await tailed.dag())["turns"] == before["turns"]
+    append(file, talk[kept:])
+    await tailed.settle(agent, file)
+    assert await tailed.dag() == before
 
 
 async def test_what_a_waiting_sub_agent_called_for_waits_with_it(
