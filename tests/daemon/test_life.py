@@ -71,7 +71,7 @@ def test_says_ready_where_clients_look(daemon: Daemon) -> None:
 
 
 def test_a_second_daemon_exits_4_and_names_the_first(daemon: Daemon) -> None:
-    """On the same state, and on the same workspace; the first one's socket is left alone."""
+    """On the same places, state or workspace; the first one's socket is left alone."""
     daemon.start()
     inode = daemon.socket.stat().st_ino
     second = daemon.refused()
@@ -79,6 +79,10 @@ def test_a_second_daemon_exits_4_and_names_the_first(daemon: Daemon) -> None:
     assert f"process {daemon.pid}" in second.stderr
     assert second.stdout == ""
     with place(NIGHT_OFF) as other:
+        beside = daemon.refused(f"--workspace={other.workspace}", f"--socket={other.socket}")
+        assert beside.returncode == 4
+        assert f"{daemon.state} is in use by process {daemon.pid}" in beside.stderr
+        assert not other.socket.exists()
         other.workspace = daemon.workspace
         third = other.refused()
         assert third.returncode == 4
