@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -432,4 +433,31 @@ def test_torture_loses_no_edit_and_no_batch(
     assert editor.wait(timeout=60) == 0
     editor_output.close()
     assert merged + stale > 0
+    assert staging(workspace) == []
+
+
+def test_a_write_that_comes_during_the_close_is_not_thrown_away(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slot stays, held, and the next close merges what an editor wrote into the old file."""
+    file = workspace.root / PATH
+    file.write_bytes(b"a\n")
+    held = file.open("ab", buffering=0)
+    exchange(workspace, [staged(b"a\n", b"a\nnew\n")], merge_lines)
+    look = slots.Slots.foreign
+
+    def look_then_write(*given: Any) -> list[tuple[slots.Slot, bytes]]:
+        found = look(*given)
+        held.write("后来\n".encode())
+        held.close()
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(slots, "_SAVE_SECONDS", 0.0)
+        patch.setattr(slots, "_has_writer", lambda _: False)
+        patch.setattr(slots.Slots, "foreign", look_then_write)
+        (result,) = close_exchange(workspace, merge_lines)
+    assert result.held
+    assert [one.outcome for one in close_exchange(workspace, merge_lines)] == ["merged"]
+    assert file.read_bytes() == "a\n后来\nnew\n".encode()
     assert staging(workspace) == []

@@ -73,3 +73,16 @@ async def test_writes_a_merge_of_two_conversations_once() -> None:
         await work.quiet()
         assert sorted(work.scribe.offered_ids) == ["j1", "m1", "n1"]
         assert work.memory.worker.statistics()["batches_running"] == 0
+
+
+async def test_a_reply_beside_one_that_was_replaced_is_written() -> None:
+    """What was asked for again and then replaced stands no more: nobody went on beside this one."""
+    async with at_work() as work:
+        await work.append("s", [user("fact u1", "u1"), assistant("fact r1", "r1")])
+        await work.append("s", [assistant("fact r2", "r2"), user("fact u2", "u2")], after="u1")
+        again = assistant("fact r2 again", "r2~2", supersedes="r2")
+        await work.append("s", [again], after="u1")
+        await work.flush()
+        assert {turn: found[0] for turn, found in (await work.marks()).items()} == dict.fromkeys(
+            ["u1", "r1", "u2", "r2~2"], "kept"
+        )

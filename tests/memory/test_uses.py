@@ -54,6 +54,15 @@ def test_counts_by_block_and_day_up_to_a_limit(tree: Rooted) -> None:
     assert uses.weights(later)["b-2"] == 1.5
 
 
+def test_noting_touches_no_disk(tree: Rooted) -> None:
+    """Who recalls waits for no file; what was noted is written beside, or when it is asked for."""
+    uses = Uses(tree, today=Days())
+    uses.note(["b-1"])
+    assert tree.read(USES_FILE) is None
+    uses.write()
+    assert tree.read(USES_FILE) is not None
+
+
 def test_survives_a_restart_and_a_torn_line(tree: Rooted) -> None:
     """What was written is read; half a line costs that line alone."""
     uses = Uses(tree, today=Days())

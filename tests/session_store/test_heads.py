@@ -57,6 +57,17 @@ async def test_a_head_that_moves_alone_is_told_with_its_own_branch(stage: Stage)
     assert (moved.branch, moved.old, moved.new, moved.head_new) == (other, "c", "c", "a")
 
 
+async def test_a_head_is_told_by_the_last_row_there_is(stage: Stage) -> None:
+    """A tip that stands there already, named last, makes no row, and so does the head then."""
+    await stage.append("a", "b")
+    await stage.append("c", after="a")
+    before = stage.seq
+    tips = [TipMove(1, 1, "rewind"), TipMove(2, 3, "rewind")]
+    await stage.write(lambda tx: move(tx, 1, tips, To(1, 1), cause="rewind"))
+    (moved,) = stage.moves(before)
+    assert (moved.old, moved.new, moved.head_old, moved.head_new) == ("b", "a", "c", "a")
+
+
 async def test_what_does_not_move_says_nothing(stage: Stage) -> None:
     """The tip is there already, and so is the head."""
     await stage.append("a")
