@@ -7,7 +7,7 @@ back through an import. What moves at the end is in `import_ends.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import apsw
@@ -51,6 +51,8 @@ SLICE_TURNS = 200
 class ImportPlan:
     """An export, read and checked, its turns prepared; nothing of it is in the store yet.
 
+    Of a turn's line text and metadata are left out.
+
     `created` tells whether the session was unknown: only then are its ended branches recreated.
     `head_moved` says that a reader saw the agent go elsewhere, although nothing new was said.
     `begun_ms` is when its first turn could be placed.
@@ -83,14 +85,18 @@ class ImportPlan:
         return self.from_reader and is_family(self.header.namespace)
 
 
-def parse_lines(lines: Sequence[str], *, count: Callable[[str], int], mask: bool) -> ImportPlan:
-    """Returns the plan of an import.
+def parse_lines(lines: list[str], *, count: Callable[[str], int], mask: bool) -> ImportPlan:
+    """Returns the plan of an import; empties `lines`, which are as long as it is, on the way.
 
     Raises:
         Refused: if a line is not an export line, or the export is not whole; names the line.
     """
     plan: ImportPlan | None = None
-    for number, line in enumerate(lines, 1):
+    number = 0
+    lines.reverse()
+    while lines:
+        number += 1
+        line = lines.pop()
         try:
             found = line_decoder.decode(line)
         except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
@@ -102,7 +108,7 @@ def parse_lines(lines: Sequence[str], *, count: Callable[[str], int], mask: bool
             _take(plan, found, count=count, mask=mask)
         except Refused as error:
             raise Refused(f"line {number}: {error.message}", line=number) from error
-    return _whole(plan, len(lines))
+    return _whole(plan, number)
 
 
 def _header(found: ExportLine) -> HeaderLine:
@@ -136,7 +142,9 @@ def _take(plan: ImportPlan, found: ExportLine, *, count: Callable[[str], int], m
         raise Refused("it stands outside of the export")
     if isinstance(found, TurnLine):
         _known(plan, *found.merged, *([found.predecessor] if found.predecessor else ()))
-        plan.turns.append((found, _prepare(found, count=count, mask=mask)))
+        turn = _prepare(found, count=count, mask=mask)
+        # The turn has both, packed: as objects they take more room than all the rest.
+        plan.turns.append((msgspec.structs.replace(found, text="", metadata=None), turn))
         plan.ids.add(found.id)
     elif isinstance(found, TakenBackLine):
         plan.taken_back += found.turns

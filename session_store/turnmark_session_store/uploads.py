@@ -35,7 +35,8 @@ class Uploads:
                 upload=asked.upload,
             )
         upload = asked.upload or f"up-{secrets.token_hex(8)}"
-        lines = self._lines.pop(upload, []) + asked.lines
+        lines = self._lines.pop(upload, [])
+        lines += asked.lines
         if asked.last:
             return upload, lines
         if len(self._lines) >= _LIMIT or sum(map(len, lines)) > _LIMIT_CHARACTERS:

@@ -296,7 +296,7 @@ async def test_an_import_that_was_cut_off_goes_on(stage: Stage) -> None:
     lines = await _exported(["a", "b", "c"])
     from turnmark_session_store.imports import begin_import, parse_lines, place_slice
 
-    plan = parse_lines(lines, count=len, mask=True)
+    plan = parse_lines(list(lines), count=len, mask=True)
     await stage.write(lambda tx: begin_import(tx, plan))
     await stage.write(lambda tx: place_slice(tx, plan, 0))
     await stage.restart()
