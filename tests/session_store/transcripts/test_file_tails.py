@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from session_store.transcripts.agents import CLAUDE_CODE, CODEX, DATA, PI, FileAgent, written
+from session_store.transcripts.agents import (
+    CLAUDE_CODE,
+    CODEX,
+    DATA,
+    FILE_AGENTS,
+    PI,
+    SEEDS,
+    FileAgent,
+    written,
+)
 from session_store.transcripts.tailing import (
+    HASTY,
     IMPATIENT,
+    PATIENT,
+    Dag,
     Tailed,
     differences,
     edges,
@@ -21,7 +33,7 @@ from session_store.transcripts.tailing import (
     of_files,
 )
 from session_store.transcripts.talks import SAID, TALKS, Talk
-from session_store.transcripts.written_files import Write, append, interleaved, torn
+from session_store.transcripts.written_files import Disturbed, Write, append, interleaved, torn
 from turnmark_session_store.model import MemoryMode
 
 pytestmark = pytest.mark.anyio
@@ -47,6 +59,12 @@ async def there(
         yield Place(talk, tailed, root / talk.path)
 
 
+def of_sessions(dag: Dag, names: Collection[str]) -> Dag:
+    """A DAG, with the tips and heads of some sessions."""
+    some = {part: [one for one in dag[part] if one[0] in names] for part in ("tips", "heads")}
+    return {**dag, **some}
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("agent", [CLAUDE_CODE, CODEX, PI], ids=str)
 async def test_follows_files_that_the_program_wrote(
@@ -69,6 +87,38 @@ async def test_follows_files_that_the_program_wrote(
         tailed.renew(IMPATIENT)
         await tailed.settle()
         assert differences(await tailed.dag(), whole) == []
+
+
+@pytest.mark.parametrize("seed", range(int(SEEDS or 4)))
+@pytest.mark.parametrize("agent", FILE_AGENTS, ids=str)
+async def test_comes_to_what_an_import_gives_whatever_becomes_of_the_files_meanwhile(
+    tmp_path: Path, place: Path, agent: FileAgent, seed: int
+) -> None:
+    """Cut, replaced, deleted, written anew, over new starts: what is there in the end counts.
+
+    A fork that was seen before its origin, and says nothing, comes with the first that it says.
+    """
+    chance = random.Random(seed)
+    recording = agent.played(chance, chance.randint(0, 6))
+    paths = recording.write_to(tmp_path / "whole")
+    speaking = {one.session for one in agent.reader.read(paths) if one.turns}
+    whole = of_sessions(await imported(place / "i.db", paths, agent.reader), speaking)
+    disturbed = Disturbed(chance, tmp_path / "agent" / agent.below, recording.files())
+    follow = of_files(agent.live)
+    async with Tailed(place / "a.db", tmp_path / "agent", follow=follow) as tailed:
+        for _ in range(400):
+            if not disturbed.unfinished:
+                break
+            path = disturbed.step()
+            if chance.random() < 0.4:
+                await tailed.settle(path)
+            if chance.random() < 0.05:
+                tailed.renew(chance.choice((PATIENT, HASTY)))
+        disturbed.finish()
+        tailed.renew(IMPATIENT)
+        await tailed.settle()
+        assert differences(of_sessions(await tailed.dag(), speaking), whole) == []
+        assert tailed.tail.status().last_error is None
 
 
 async def test_a_second_reading_says_nothing_new(there: Place) -> None:

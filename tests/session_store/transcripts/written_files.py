@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,6 +58,61 @@ class WrittenFiles(ABC):
         """The writes cut at random bytes, as they were written or in another order across files."""
         pieces = torn(chance, self.written)
         return interleaved(chance, pieces) if mixed else pieces
+
+
+class Disturbed:
+    """Finished files that come about below a directory, and are cut and replaced on their way."""
+
+    def __init__(self, chance: random.Random, root: Path, files: Mapping[str, bytes]) -> None:
+        self._chance = chance
+        self._files = {root / name: data for name, data in files.items()}
+        self._sizes = dict.fromkeys(self._files, 0)
+
+    @property
+    def unfinished(self) -> list[Path]:
+        """The files of which something is missing."""
+        return [path for path, data in self._files.items() if self._sizes[path] < len(data)]
+
+    def step(self) -> Path:
+        """Adds to a file, cuts it, writes it anew in place or beside it, or deletes it."""
+        path = self._chance.choice(self.unfinished)
+        happens = (self._grow, self._cut, self._rewrite, self._replace, self._delete)
+        what = self._chance.choices(happens, weights=(20, 1, 1, 1, 1))[0]
+        (what if self._sizes[path] else self._grow)(path)
+        return path
+
+    def finish(self) -> None:
+        """Writes all that is missing."""
+        for path in self.unfinished:
+            self._put(path, len(self._files[path]))
+
+    def _grow(self, path: Path) -> None:
+        start = self._sizes[path]
+        size = self._chance.choice((1, 50, 400, 2_000, 9_000))
+        append(path, self._files[path][start : start + size])
+        self._sizes[path] = min(start + size, len(self._files[path]))
+
+    def _cut(self, path: Path) -> None:
+        self._sizes[path] = self._chance.randrange(self._sizes[path])
+        os.truncate(path, self._sizes[path])
+
+    def _rewrite(self, path: Path) -> None:
+        self._put(path, self._chance.randrange(len(self._files[path])))
+
+    def _replace(self, path: Path) -> None:
+        self._sizes[path] = self._chance.randrange(len(self._files[path]))
+        other = path.with_suffix(".new")
+        other.write_bytes(self._files[path][: self._sizes[path]])
+        other.rename(path)
+
+    def _delete(self, path: Path) -> None:
+        path.unlink()
+        self._sizes[path] = 0
+
+    def _put(self, path: Path, size: int) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self._files[path][:size])
+        self._sizes[path] = size
 
 
 def append(path: Path, data: bytes) -> None:
