@@ -12,7 +12,8 @@ import pytest
 from session_store.stage import Stage
 from session_store.transcripts.claude_records import SESSION, user
 from session_store.transcripts.note_database import NoteReader, Notes
-from session_store.transcripts.tailing import Tailed, append, dag_of
+from session_store.transcripts.tailing import Tailed, dag_of
+from session_store.transcripts.written_files import append
 from turnmark_session_store.transcripts import conversation_tail, tail, tail_loop
 from turnmark_session_store.transcripts.database_tail import DatabaseTail
 from turnmark_session_store.transcripts.failures import FIRST_SECONDS, LONGEST_SECONDS, Failures
