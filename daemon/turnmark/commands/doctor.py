@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from turnmark.commands.invocation import Invocation
 from turnmark.commands.serve import settings_of
+from turnmark.commands.wording import count
 from turnmark.errors import DaemonNotRunning
 from turnmark.terminal import one_line, pad
 from turnmark_events.errors import TurnmarkError
@@ -95,8 +96,9 @@ def _print(invocation: Invocation, findings: Iterable[Finding], done: list[str])
 
 def _sentence(bad: int, warned: int) -> str:
     if bad:
+        broken = f"{count(bad, 'promise')} {'is' if bad == 1 else 'are'} broken"
         return (
-            f"{bad} of the promises are broken; stop the daemon and run `turnmark doctor --repair`"
-            " where a line says what repair does"
+            f"{broken}. Stop the daemon, copy what there is (`turnmark backup PATH`), and run "
+            "`turnmark doctor --repair` where a line says what repair does; it deletes no evidence."
         )
     return f"Nothing is broken; {warned} to look at." if warned else "All is well."
