@@ -20,6 +20,7 @@ from turnmark_memory.model import Add, Answer, Batch, Edits
 from turnmark_memory.requests import ContextRequest, RecallRequest, TopicsRequest
 from turnmark_memory.revisions import history
 from turnmark_session_store.checkout import checkout, rewind
+from turnmark_session_store.erase import forget_turns
 from turnmark_session_store.requests import Archive, Checkout, Rewind, SessionRef
 from turnmark_session_store.transaction import Transaction
 
@@ -217,7 +218,7 @@ async def test_what_a_person_removed_is_written_again_only_when_asked() -> None:
         assert sorted(work.facts()) == ["m1", "m2", "m3"]
 
 
-@pytest.mark.parametrize("place", ["writing", "installing"])
+@pytest.mark.parametrize("place", ["writing", "installing", "installing and looked at"])
 async def test_turns_taken_back_under_a_batch_are_not_settled(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,6 +238,8 @@ async def test_turns_taken_back_under_a_batch_are_not_settled(
             async def finish_after_rewind(install: object) -> None:
                 monkeypatch.setattr(journalling, "_finish", finish)
                 await rewind()
+                if place != "installing":  # and nothing of it stands yet that could be seen
+                    await work.memory._taking_back.look()
                 await finish(install)  # type: ignore[arg-type]
 
             monkeypatch.setattr(journalling, "_finish", finish_after_rewind)
@@ -334,6 +337,34 @@ async def test_words_forgotten_under_a_batch_are_kept_nowhere() -> None:
         await work.flush()
         await work.flush()
         await work.quiet()
+        await work.stop()
+        assert places_with(work.place, SECRET) == []
+        await work.start()
+
+
+async def test_no_edit_keeps_words_that_were_forgotten_under_its_batch() -> None:
+    """Law 13: they may stand in any edit of the answer, whatever that cites."""
+    async with at_work() as work:
+        await work.append("s", [user("fact one", "m1"), user(f"fact {SECRET}", "m2")])
+        ((key,),) = await work.rows("SELECT id FROM turn WHERE key = 'm2'")
+
+        async def forget(batch: Batch) -> None:
+            if work.scribe.answer is not keep_each:
+                turns = await work.store.write(lambda tx: forget_turns(tx, [key]))
+                await work.store.erase_forgotten()
+                await work.memory.forgotten(turns)
+
+        def tell(batch: Batch) -> Answer:
+            work.scribe.answer = keep_each
+            first = batch.turns[0].label
+            add = Add(topic="subjects/facts", text=f"fact one and {SECRET}", cites=(first,))
+            return Edits(edits=(add,))
+
+        work.scribe.before, work.scribe.answer = forget, tell
+        await work.flush()
+        await work.flush()
+        await work.quiet()
+        assert work.facts() == ["one"]
         await work.stop()
         assert places_with(work.place, SECRET) == []
         await work.start()

@@ -513,7 +513,7 @@ CI = settings(
 
 MemoryMachine.TestCase.settings = CI
 # A loop that spins swallows what a signal raises in it: only another thread ends it.
-TestMemory = pytest.mark.timeout(600, method="thread")(MemoryMachine.TestCase)
+TestMemory = pytest.mark.timeout(1_800, method="thread")(MemoryMachine.TestCase)
 
 
 @pytest.mark.soak
