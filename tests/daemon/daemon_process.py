@@ -209,3 +209,17 @@ def daemon_place(
         if place.process is not None:
             place.kill()
         shutil.rmtree(root, ignore_errors=True)
+
+
+def turnmark(place: DaemonPlace, *words: object) -> str:
+    """Runs a command, which must succeed, and returns what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "turnmark", *map(str, words), "--socket", str(place.socket)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout

@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from daemon.daemon_process import DaemonPlace, daemon_place
+from daemon.daemon_process import DaemonPlace, daemon_place, turnmark
 from turnmark.client_sync import SyncClient
 from turnmark_events import TurnsWritten
 
@@ -39,20 +37,6 @@ def place() -> Iterator[DaemonPlace]:
         place.start()
         yield place
         place.stop()
-
-
-def turnmark(place: DaemonPlace, *words: object) -> str:
-    """Runs a command, which must succeed, and returns what it printed."""
-    done = subprocess.run(
-        [sys.executable, "-m", "turnmark", *map(str, words), "--socket", str(place.socket)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
 
 
 def pages(place: DaemonPlace) -> dict[str, str]:

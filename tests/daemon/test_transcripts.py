@@ -16,7 +16,7 @@ import anyio.to_thread
 import apsw
 import pytest
 
-from daemon.daemon_process import DaemonPlace, daemon_place
+from daemon.daemon_process import DaemonPlace, daemon_place, turnmark
 from session_store.transcripts.claude_records import SESSION, answer, hook, user
 from session_store.transcripts.codex_rollouts import THREAD, item, meta, rollout_name, uuid7
 from session_store.transcripts.codex_rollouts import lines as rollout_lines
@@ -31,6 +31,7 @@ from session_store.transcripts.pi_records import lines as pi_lines
 from session_store.transcripts.pi_records import user as pi_user
 from session_store.transcripts.tailing import Dag, dag_in, differences
 from session_store.transcripts.written_files import append, torn
+from turnmark.client import EventStream
 from turnmark.transcripts import is_of_transcripts
 from turnmark_events.types import TipMoved
 from turnmark_session_store.database import open_reader
@@ -144,18 +145,20 @@ def imported(recording: ClaudeCodeRecording) -> Dag:
         return found
 
 
-def turnmark(place: DaemonPlace, *words: object) -> str:
-    """Runs a command, which must succeed, and returns what it printed."""
-    done = subprocess.run(
-        [sys.executable, "-m", "turnmark", *map(str, words), "--socket", str(place.socket)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
+async def next_move(events: EventStream) -> TipMoved:
+    """The next move of a tip."""
+    with anyio.fail_after(SECONDS):
+        event = await anext(events)
+    assert isinstance(event, TipMoved)
+    return event
+
+
+def assert_recalled(place: DaemonPlace, turns: str, directory: Path, followed: Path) -> None:
+    """What was followed is written and recalled; imported as well, it is there once."""
+    turnmark(place, "flush")
+    assert "Bergen" in turnmark(place, "recall", "where do I live?")
+    assert f"{turns}, 0 new" in turnmark(place, "import", directory, "--no-flush")
+    assert f"following 1 file in {followed}" in turnmark(place, "status")
 
 
 def recorded(seed: int) -> ClaudeCodeRecording:
@@ -224,9 +227,7 @@ async def test_each_written_line_is_a_turn_unasked(place: DaemonPlace, projects:
         above: str | None = None
         for number in range(10):
             append(file, lines(user(f"u{number}", above, number, f"Number {number}")))
-            with anyio.fail_after(SECONDS):
-                event = await anext(events)
-            assert isinstance(event, TipMoved)
+            event = await next_move(events)
             assert event.new == f"u{number}"
             above = f"u{number}"
     place.stop()
@@ -263,21 +264,14 @@ async def test_what_codex_writes_is_followed_archived_and_recalled(place: Daemon
     )
     async with place.connect() as client, client.subscribe(types=["TipMoved"]) as events:
         append(file, rollout_lines(meta(), said[0]))
-        with anyio.fail_after(SECONDS):
-            event = await anext(events)
-            assert isinstance(event, TipMoved)
-            assert (event.session, event.new) == (THREAD, CODEX_PROMPTS[0])
+        event = await next_move(events)
+        assert (event.session, event.new) == (THREAD, CODEX_PROMPTS[0])
         archived.parent.mkdir()
         file.rename(archived)
         append(archived, rollout_lines(said[1]))
-        with anyio.fail_after(SECONDS):
-            event = await anext(events)
-            assert isinstance(event, TipMoved)
-            assert (event.old, event.new) == CODEX_PROMPTS
-    turnmark(place, "flush")
-    assert "Bergen" in turnmark(place, "recall", "where do I live?")
-    assert "2 turns, 0 new" in turnmark(place, "import", place.codex, "--no-flush")
-    assert f"following 1 file in {place.codex}" in turnmark(place, "status")
+        event = await next_move(events)
+        assert (event.old, event.new) == CODEX_PROMPTS
+    assert_recalled(place, "2 turns", place.codex, place.codex)
     place.stop()
 
 
@@ -295,14 +289,9 @@ async def test_what_pi_writes_is_followed_branched_and_recalled(place: DaemonPla
     async with place.connect() as client, client.subscribe(types=["TipMoved"]) as events:
         for records in ((pi_header(), *said[:2]), said[2:]):
             append(file, pi_lines(*records))
-            with anyio.fail_after(SECONDS):
-                event = await anext(events)
-                assert isinstance(event, TipMoved)
-                assert (event.session, event.old) == (PI_SESSION, None)
-    turnmark(place, "flush")
-    assert "Bergen" in turnmark(place, "recall", "where do I live?")
-    assert "3 turns, 0 new" in turnmark(place, "import", place.pi, "--no-flush")
-    assert f"following 1 file in {place.pi}" in turnmark(place, "status")
+            event = await next_move(events)
+            assert (event.session, event.old) == (PI_SESSION, None)
+    assert_recalled(place, "3 turns", place.pi, place.pi)
     place.stop()
 
 
@@ -315,22 +304,14 @@ async def test_what_hermes_writes_is_followed_taken_back_and_recalled(place: Dae
         hermes = HermesStore(place.hermes / "state.db")
         session = hermes.begin("20260921_101500_a1b2c3")
         hermes.say(session, "I moved from Oslo to Bergen in May.")
-        with anyio.fail_after(SECONDS):
-            event = await anext(events)
-            assert isinstance(event, TipMoved)
-            assert (event.session, event.old) == (session, None)
+        event = await next_move(events)
+        assert (event.session, event.old) == (session, None)
         row = hermes.say(session, "我喜欢黑咖啡。")
-        with anyio.fail_after(SECONDS):
-            event = await anext(events)
+        await next_move(events)
         hermes.rewind(session, row)
-        with anyio.fail_after(SECONDS):
-            event = await anext(events)
-            assert isinstance(event, TipMoved)
-            assert event.cause == "rewind"
-    turnmark(place, "flush")
-    assert "Bergen" in turnmark(place, "recall", "where do I live?")
-    assert "2 turns, 0 new" in turnmark(place, "import", place.hermes, "--no-flush")
-    assert f"following 1 file in {place.hermes}" in turnmark(place, "status")
+        event = await next_move(events)
+        assert event.cause == "rewind"
+    assert_recalled(place, "2 turns", place.hermes, place.hermes)
     hermes.close()
     place.stop()
 
@@ -343,14 +324,9 @@ async def test_what_openclaw_writes_is_followed_and_recalled(place: DaemonPlace)
     place.start()
     async with place.connect() as client, client.subscribe(types=["TipMoved"]) as events:
         said = gateway.user("I moved from Oslo to Bergen in May.")
-        with anyio.fail_after(SECONDS):
-            event = await anext(events)
-            assert isinstance(event, TipMoved)
-            assert (event.session, event.new) == (session, said)
-    turnmark(place, "flush")
-    assert "Bergen" in turnmark(place, "recall", "where do I live?")
-    assert "1 turn, 0 new" in turnmark(place, "import", place.openclaw, "--no-flush")
-    assert f"following 1 file in {place.openclaw}" in turnmark(place, "status")
+        event = await next_move(events)
+        assert (event.session, event.new) == (session, said)
+    assert_recalled(place, "1 turn", place.openclaw, place.openclaw)
     gateway.close()
     place.stop()
 
@@ -375,10 +351,7 @@ async def test_what_opencode_writes_is_followed_and_recalled(place: DaemonPlace)
                         "好的。",
                     ]:
                         break
-    turnmark(place, "flush")
-    assert "Bergen" in turnmark(place, "recall", "where do I live?")
-    assert "4 turns, 0 new" in turnmark(place, "import", place.opencode.parent, "--no-flush")
-    assert f"following 1 file in {place.opencode}" in turnmark(place, "status")
+    assert_recalled(place, "4 turns", place.opencode.parent, place.opencode)
     place.stop()
 
 
