@@ -31,7 +31,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from recall import bilingual, locomo
 from recall.corpus import Corpus, Half, Question
-from recall.floor_learned import Sample, floor_lines
+from recall.floor_fit import Sample
+from recall.floor_learned import floor_lines
 from recall.newton import Array, least
 from turnmark_memory.candidates import gather, with_near
 from turnmark_memory.dense import DocRef
@@ -72,13 +73,14 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
     """One question: a row of values for each candidate, and which of them are evidence.
 
     `kind` is what the floor counts it under: `floor_learned.EVIDENT`, or a kind of unanswerable.
-    `signs` are those that need no order.
+    `signs` are those that need no order; `part` is what is left out together with it.
     """
 
     corpus: int
     group: str
     kind: str
     half: Half
+    part: str
     values: Array
     answers: Array
     evidence: int
@@ -168,6 +170,7 @@ def _example(
         group=question.group,
         kind=kind,
         half=question.half,
+        part=question.id.partition("/")[0],
         values=values,
         answers=np.array([one.found.ref in question.evidence for one, _, _ in seen], float),
         evidence=len(question.evidence),
@@ -271,6 +274,7 @@ def _samples(given: Sequence[Example], weights: Array) -> list[Sample]:
         Sample(
             kind=one.kind,
             half=one.half,
+            part=one.part,
             signs=_signs(one, weights),
             found=float(recall_at([one], weights)[0]) if one.evidence else 0.0,
         )

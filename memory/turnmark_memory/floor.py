@@ -2,7 +2,8 @@
 
 A memory that says something unrelated is worse than one that says nothing. What tells most is how
 much of the question one document speaks about, alone and with the turns around it, how near it is
-in meaning, and whether the question is about somebody or something that no document ever names.
+in meaning, whether the question is about somebody or something that no document ever names, and
+whether it asks what any book of reference knows (`at_large.py`).
 The candidate that is ranked first tells as well: whether the one who is asked about said it.
 What these signs mean depends on the question: a name that everybody's turns carry says nothing
 about what is asked of them ("What is Anna's blood type?"), and characters meet by chance where
@@ -10,7 +11,7 @@ words don't. So questions that name somebody are weighed apart from those that d
 scripts from spaced ones. A question in another script than its answer has a chance of its own.
 
 The weights are learned by `benchmarks/recall/learn.py` on questions that a memory can and can't
-answer; the thresholds cost at most 3 % of recall@10 in LoCoMo, English and Chinese each.
+answer; the thresholds cost about 3 % of recall@10 in LoCoMo, English and Chinese each.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
     much it is nearer than those in the question's (-1 to 1), and `translated` the most that one in
     another script has of the question, in names and words in its language.
 
-    `named` and `unspaced` say what kind of question it is.
+    `at_large` says that any book of reference knows it. `named` and `unspaced` say what kind of
+    question it is.
     """
 
     coverage: float
@@ -73,6 +75,7 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
     elsewhere: float = 0.0
     translated: float = 0.0
     ahead: float = 0.0
+    at_large: bool = False
     named: bool = False
     unspaced: bool = False
 
@@ -96,6 +99,7 @@ def signs_of(candidates: Candidates, seen: Sequence[Sighted], hits: Sequence[Pos
         elsewhere=elsewhere,
         translated=_translated(seen, unspaced=unspaced) if elsewhere else 0.0,
         ahead=elsewhere - same if elsewhere else 0.0,
+        at_large=matching.at_large,
         named=matching.names_somebody,
         unspaced=unspaced,
     )
@@ -169,11 +173,15 @@ class Weighing(msgspec.Struct, frozen=True, kw_only=True):
         return self.bias + sum(w * value for w, value in zip(self.weights, values, strict=True))
 
 
-BY_WORDS = ("coverage", "around", "about", "unknown_names", "unknown_words", "best", "said")
+BY_WORDS = (
+    *("coverage", "around", "about", "unknown_names", "unknown_words", "best", "said", "at_large"),
+)
 WITH_MEANING = (*BY_WORDS, "nearest", "agreeing", "together")
-ELSEWHERE = ("unknown_names", "unknown_words", "elsewhere", "ahead", "translated")
+ELSEWHERE = (
+    *("unknown_names", "unknown_words", "elsewhere", "ahead", "translated", "at_large", "unspaced"),
+)
 """The signs that are weighed: by words, with meaning, and for an answer in another script. There
-words that no document has are what one expects."""
+words that no document has are what one expects, and how near an answer is differs by direction."""
 
 
 def _weighings(
@@ -189,22 +197,36 @@ def _weighings(
 _BY_WORDS = _weighings(
     BY_WORDS,
     {
-        (False, False): (-1.64, (0.99, 4.91, 0.99, 0.00, -2.70, 1.95, 0.00)),
-        (False, True): (-0.82, (2.15, 0.41, 3.47, -7.09, 0.00, 0.00, 2.24)),
-        (True, False): (-3.16, (1.90, 3.93, 1.90, 0.00, -2.72, 5.76, 0.00)),
-        (True, True): (-1.41, (2.15, 0.00, 2.63, -2.20, 0.00, 0.57, 1.41)),
+        (False, False): (-1.16, (0.76, 4.62, 0.76, 0.00, -1.83, 1.99, 0.00, -3.27)),
+        (False, True): (-0.82, (2.13, 0.34, 3.62, -6.99, 0.00, 0.00, 2.20, -1.56)),
+        (True, False): (-2.84, (1.28, 4.44, 1.28, 0.00, -1.95, 5.64, 0.00, -3.06)),
+        (True, True): (-1.60, (2.04, 0.00, 2.69, -1.95, 0.00, 0.52, 1.38, -0.96)),
     },
 )
 _WITH_MEANING = _weighings(
     WITH_MEANING,
     {
-        (False, False): (-3.29, (0.00, 4.25, 0.00, 0.00, -2.60, 0.28, 0.00, 3.75, 1.43, 2.72)),
-        (False, True): (-5.94, (0.00, 0.78, 2.55, -5.04, 0.00, 0.00, 3.00, 3.27, 4.12, 2.43)),
-        (True, False): (-5.10, (0.48, 3.25, 0.48, 0.00, -2.04, 3.61, 0.00, 3.32, 1.78, 3.48)),
-        (True, True): (-6.87, (1.51, 0.00, 1.20, -0.99, -0.41, 0.00, 2.90, 1.52, 3.81, 1.98)),
+        (False, False): (
+            -3.76,
+            (0.00, 4.18, 0.00, 0.00, -1.88, 0.00, 0.00, -2.96, 3.44, 1.02, 2.67),
+        ),
+        (False, True): (
+            -6.25,
+            (0.00, 0.75, 2.61, -4.98, 0.00, 0.00, 2.98, -1.04, 3.26, 4.09, 2.39),
+        ),
+        (True, False): (
+            -4.94,
+            (0.19, 3.93, 0.19, 0.00, -1.48, 3.66, 0.00, -2.75, 2.57, 1.69, 3.25),
+        ),
+        (True, True): (
+            -6.61,
+            (1.49, 0.00, 1.21, -0.95, -0.41, 0.00, 2.89, -0.35, 1.50, 3.81, 1.97),
+        ),
     },
 )
-_ELSEWHERE = Weighing(of=ELSEWHERE, weights=(0.00, -1.08, 6.17, 2.71, 6.49), bias=-3.23)
+_ELSEWHERE = Weighing(
+    of=ELSEWHERE, weights=(0.00, 0.00, 5.56, 2.15, 5.52, -4.11, -0.55), bias=-2.86
+)
 
 
 def known(signs: Signs, *, with_meaning: bool) -> float:

@@ -93,6 +93,7 @@ class Matching:
             [unit for _, unit in units], self._weights, frequencies
         )
         self._topical_total = _most(self._topical_weights)
+        self.at_large = query.wants.at_large
         self.names_somebody = any(names)
         self.unspaced = 2 * sum(is_unspaced(unit.full[0]) for _, unit in units) > len(units)
         self.known_names = sum(

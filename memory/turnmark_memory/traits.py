@@ -12,6 +12,8 @@ from itertools import islice
 
 import msgspec
 
+from turnmark_memory.at_large import is_at_large
+
 
 class Trait(IntFlag):
     """What can be seen of a turn's text; the index stores the sum."""
@@ -33,12 +35,16 @@ class Trait(IntFlag):
 
 
 class Wants(msgspec.Struct, frozen=True, kw_only=True):
-    """What a question wants to know; `self` marks one in which the asker asks about themselves."""
+    """What a question wants to know.
+
+    `self` marks one in which the asker asks about themselves, `at_large` what any book knows.
+    """
 
     time: bool = False
     number: bool = False
     name: bool = False
     self: bool = False
+    at_large: bool = False
 
 
 _SELF = re.compile(
@@ -107,6 +113,7 @@ def wants_of(question: str) -> Wants:
         number=bool(_WANTS_NUMBER.search(plain)),
         name=bool(_WANTS_NAME.search(plain)),
         self=bool(_SELF.search(plain)),
+        at_large=is_at_large(question),
     )
 
 

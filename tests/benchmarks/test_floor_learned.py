@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import product
 
-from recall.floor_learned import Sample, floor_lines
+import numpy as np
+from recall.floor_fit import OddsOf, Sample, left_out
+from recall.floor_learned import floor_lines
+from recall.floor_thresholds import thresholds
 
 from turnmark_memory.floor import Signs
 
@@ -29,7 +33,8 @@ def samples(*, hard: int = 0) -> list[Sample]:
                     named=named,
                     unspaced=unspaced,
                 )
-                made.append(Sample(kind=kind, half="learn", signs=signs, found=1.0))
+                part = f"{kind} {named} {number}"
+                made.append(Sample(kind=kind, half="learn", part=part, signs=signs, found=1.0))
     return made
 
 
@@ -68,3 +73,51 @@ def test_a_weighing_is_printed_for_each_kind_of_question() -> None:
         "(True, False)",
         "(True, True)",
     ]
+
+
+def test_what_is_left_out_together_is_judged_by_the_others() -> None:
+    """No question is judged by what was learned of its own conversation."""
+    given = samples()
+
+    def learn(some: Sequence[Sample]) -> OddsOf:
+        parts = {one.part for one in some}
+        return lambda one: float(one.part in parts)
+
+    assert not left_out(given, learn).any()
+
+
+def test_what_is_answered_anyway_cannot_be_lost() -> None:
+    """What another threshold answers lets this one silence more."""
+    given = samples(hard=10)
+    odds = np.array([one.signs.coverage for one in given])
+    hard = [one.kind in ("locomo", "en", "zh") and one.signs.around < 0.5 for one in given]
+    worth, allowed = {"en absent": 1.0, "zh absent": 1.0}, {"locomo": 0.02, "en": 0.02, "zh": 0.02}
+    before = thresholds(given, odds, worth, allowed)
+    after = thresholds(given, np.where(hard, np.inf, odds), worth, allowed)
+    assert all(after[question] > before[question] for question in before)
+
+
+def test_an_answer_in_another_script_is_weighed_with_meaning_alone() -> None:
+    """It gets a weighing of its own, that most of the absent don't reach."""
+    across = [
+        Sample(
+            kind=kind,
+            half="learn",
+            part=f"{kind} {number}",
+            signs=Signs(
+                coverage=0.0,
+                around=0.0,
+                unknown_names=0.0,
+                unknown_words=0.9,
+                elsewhere=near + 0.002 * number,
+                unspaced=bool(number % 2),
+            ),
+            found=1.0,
+        )
+        for kind, near in (("cross", 0.6), ("en absent", 0.3))
+        for number in range(50)
+    ]
+    lines = list(floor_lines([*samples(), *across], with_meaning=True))
+    assert lines[-1].startswith("_ELSEWHERE = Weighing(of=ELSEWHERE, weights=(")
+    crossed = next(line for line in lines if ", cross (" in line)
+    assert "1.000 answered, 0.000 of recall lost" in crossed

@@ -144,6 +144,39 @@ def test_what_is_known_is_found_by_words_and_with_meaning(
     assert found(memory, question, {turn_of: 0.7})[0] == f"s-{turn_of}"
 
 
+@pytest.mark.parametrize("with_meaning", [False, True])
+@pytest.mark.parametrize("unspaced", [False, True])
+def test_what_any_book_knows_needs_more_to_be_answered(with_meaning: bool, unspaced: bool) -> None:
+    """A word or two that a turn shares with it are too little, all of them are enough."""
+    some = {"coverage": 0.4, "around": 0.4, "about": 0.4, "best": 0.4, "unspaced": unspaced}
+    near = {"nearest": 0.5, "agreeing": 0.5, "together": 0.5}
+    assert known(signs(**some, **near), with_meaning=with_meaning) > THRESHOLD
+    assert known(signs(**some, **near, at_large=True), with_meaning=with_meaning) < THRESHOLD
+    whole = {"coverage": 1.0, "around": 1.0, "about": 1.0, "best": 1.0, "unspaced": unspaced}
+    near = {"nearest": 0.8, "agreeing": 0.8, "together": 0.8}
+    assert known(signs(**whole, **near, at_large=True), with_meaning=with_meaning) > THRESHOLD
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("The capital of France is where my aunt lives.", "What is the capital of France?"),
+        ("法国的首都我去过两次，最喜欢那里的面包。", "法国的首都是哪里？"),
+    ],
+)
+def test_what_any_book_knows_is_found_if_it_was_said(
+    tmp_path: Path, text: str, question: str
+) -> None:
+    """The memory answers what it was told, though one could look it up."""
+    index = Index.open(tmp_path / "index.db")
+    told = turn("s-10", text, 10, speaker="Anna")
+    index.add_turns(
+        [*(turn(f"s-{i}", said, i, speaker=who) for i, (who, said) in enumerate(SAID)), told]
+    )
+    assert found(index, question)[:1] == ["s-10"]
+    index.close()
+
+
 @pytest.mark.parametrize(
     "question",
     ["What is Ben's shoe size?", "Which university did Anna attend?", "王敏毕业于哪所大学？"],
