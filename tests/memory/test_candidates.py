@@ -72,6 +72,8 @@ def test_matched_beforehand_they_are_ranked_the_same(index: Index) -> None:
     asked = query_of("word2 林晓")
     found, beforehand = (gather(index, asked, ALL, ("turn", "block")) for _ in range(2))
     beforehand.match()
-    ranked = [(one.kind, one.found.ref, one.score) for one in rank(asked, found)]
-    assert [(one.kind, one.found.ref, one.score) for one in rank(asked, beforehand)] == ranked
+    ranked = [(one.kind, one.found.ref, one.score) for one in rank(asked, found, floored=False)]
+    assert [
+        (one.kind, one.found.ref, one.score) for one in rank(asked, beforehand, floored=False)
+    ] == ranked
     assert ranked
