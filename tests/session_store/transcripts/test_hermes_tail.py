@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from session_store.stage import Stage
 from session_store.transcripts.hermes_store import HermesStore
-from session_store.transcripts.tailing import HASTY, dag_of, said
+from session_store.transcripts.tailing import HASTY, Tailed, of_databases, said
 from turnmark_session_store.model import MemoryMode
-from turnmark_session_store.transcripts.database_tail import DatabaseTail
 from turnmark_session_store.transcripts.hermes.database import HermesDatabaseReader
 from turnmark_session_store.transcripts.hermes.reader import HermesReader
 
@@ -22,9 +20,9 @@ B = "20260921_105000_b7b7b7"
 HERMES = HermesReader()
 
 
-def tail_of(stage: Stage, root: Path, **more: Any) -> DatabaseTail:
-    """A tail below a home of Hermes that knows nothing but the checkpoints."""
-    return DatabaseTail(stage.store, HermesDatabaseReader(HASTY), root, rest_per_work=0.0, **more)
+def follow(place: Path, root: Path, **more: Any) -> Tailed:
+    """A store and a tail below a home of Hermes."""
+    return Tailed(place, root, HASTY, follow=of_databases(HermesDatabaseReader), **more)
 
 
 @pytest.fixture
@@ -42,53 +40,49 @@ def hermes(root: Path) -> Iterator[HermesStore]:
 
 
 @pytest.fixture
-async def tail(stage: Stage, root: Path) -> DatabaseTail:
-    """A tail on that home."""
-    return tail_of(stage, root)
+async def tailed(place: Path, root: Path) -> AsyncIterator[Tailed]:
+    """A store and a tail on that home."""
+    async with follow(place / "sessions.db", root) as made:
+        yield made
 
 
 @pytest.mark.anyio
 async def test_a_rewinding_while_it_is_followed_takes_back(
-    stage: Stage, hermes: HermesStore, tail: DatabaseTail
+    hermes: HermesStore, tailed: Tailed
 ) -> None:
     """What was rewound leaves; what is said instead hangs from what still holds."""
     hermes.begin(S)
     hermes.exchange(S, "I live in Bergen.")
-    await tail.deal_with_all()
+    await tailed.settle()
     row = hermes.say(S, "I prefer tabs.")
-    tail.changed([hermes.path])
-    await tail.deal_with_all()
-    assert said(await dag_of(stage))[-1] == "I prefer tabs."
+    await tailed.settle(hermes.path)
+    assert (await tailed.said())[-1] == "I prefer tabs."
     hermes.rewind(S, row)
     hermes.say(S, "I prefer two spaces.")
-    tail.changed([hermes.path])
-    await tail.deal_with_all()
-    dag = await dag_of(stage)
+    await tailed.settle(hermes.path)
+    dag = await tailed.dag()
     assert said(dag) == ["I live in Bergen.", "You said: I live in Bergen.", "I prefer two spaces."]
     assert len(dag["tips"]) == 1
 
 
 @pytest.mark.anyio
-async def test_an_undone_rewinding_restores_nothing(
-    stage: Stage, hermes: HermesStore, tail: DatabaseTail
-) -> None:
+async def test_an_undone_rewinding_restores_nothing(hermes: HermesStore, tailed: Tailed) -> None:
     """Only a client restores: no reading does, and what follows is followed all the same."""
     hermes.begin(S)
     hermes.exchange(S, "one")
     row = hermes.say(S, "two")
     hermes.rewind(S, row)
-    await tail.deal_with_all()
+    await tailed.settle()
     hermes.restore(S, row)
     hermes.say(S, "three")
-    tail.changed([hermes.path])
-    await tail.deal_with_all()
-    assert said(await dag_of(stage)) == ["one", "You said: one", "three"]
-    assert tail.status().last_error is None
+    await tailed.settle(hermes.path)
+    assert await tailed.said() == ["one", "You said: one", "three"]
+    assert tailed.tail.status().last_error is None
 
 
 @pytest.mark.anyio
 async def test_a_rewinding_of_what_a_branch_goes_on_from_takes_nothing_from_it(
-    stage: Stage, hermes: HermesStore, tail: DatabaseTail
+    hermes: HermesStore, tailed: Tailed
 ) -> None:
     """A turn that a live branch of another session reaches is not taken back."""
     hermes.begin(S)
@@ -96,39 +90,35 @@ async def test_a_rewinding_of_what_a_branch_goes_on_from_takes_nothing_from_it(
     row = hermes.say(S, "two")
     hermes.branch(S, B)
     hermes.exchange(B, "three")
-    await tail.deal_with_all()
-    before = said(await dag_of(stage))
+    await tailed.settle()
+    before = await tailed.said()
     hermes.rewind(S, row)
-    tail.changed([hermes.path])
-    await tail.deal_with_all()
-    assert said(await dag_of(stage)) == before
+    await tailed.settle(hermes.path)
+    assert await tailed.said() == before
 
 
 @pytest.mark.anyio
-async def test_what_is_deleted_at_the_source_stays(
-    stage: Stage, hermes: HermesStore, tail: DatabaseTail
-) -> None:
+async def test_what_is_deleted_at_the_source_stays(hermes: HermesStore, tailed: Tailed) -> None:
     """A session that is pruned, or a row that is deleted, is not forgotten."""
     hermes.begin(S)
     hermes.exchange(S, "one")
     hermes.branch(S, B)
     hermes.exchange(B, "two")
-    await tail.deal_with_all()
-    before = await dag_of(stage)
+    await tailed.settle()
+    before = await tailed.dag()
     hermes.run("DELETE FROM messages WHERE session_id = ?", S)
     hermes.run("DELETE FROM sessions WHERE id = ?", S)
-    tail.changed([hermes.path])
-    await tail.deal_with_all()
-    tail = tail_of(stage, hermes.path.parent)
-    await tail.deal_with_all()
-    after = await dag_of(stage)
+    await tailed.settle(hermes.path)
+    tailed.renew(HASTY)
+    await tailed.settle()
+    after = await tailed.dag()
     assert after["turns"] == before["turns"]
-    assert tail.status().last_error is None
+    assert tailed.tail.status().last_error is None
 
 
 @pytest.mark.anyio
 async def test_a_sub_agent_waits_for_the_call_that_made_it(
-    stage: Stage, hermes: HermesStore, tail: DatabaseTail
+    hermes: HermesStore, tailed: Tailed
 ) -> None:
     """Its task is nobody's words, and hangs from the turn that asked for it."""
     hermes.begin(S)
@@ -137,24 +127,23 @@ async def test_a_sub_agent_waits_for_the_call_that_made_it(
         B, S, source="subagent", model_config={"_delegate_from": S}, started_at=time.time()
     )
     hermes.exchange(B, "Research ferry times. Report back.")
-    await tail.deal_with_all()
-    assert said(await dag_of(stage)) == ["Find me a ferry."]
-    assert tail.status().held == 2
+    await tailed.settle()
+    assert await tailed.said() == ["Find me a ferry."]
+    assert tailed.tail.status().held == 2
     hermes.call(S, goal="Research ferry times.")
-    tail.changed([hermes.path])
-    await tail.deal_with_all()
-    dag = await dag_of(stage)
+    await tailed.settle(hermes.path)
+    dag = await tailed.dag()
     [task] = [turn for turn in dag["turns"].values() if turn[2] == "runtime"]
     predecessor, role, _, text, recordable, _, caller = task
     assert (predecessor, role, recordable) == (None, "user", 0)
     assert text == b"Research ferry times. Report back."
     assert caller == next(iter(dag["turns"]))
-    assert tail.status().held == 0
+    assert tailed.tail.status().held == 0
 
 
 @pytest.mark.anyio
 async def test_a_branch_of_a_private_project_is_as_private(
-    stage: Stage, root: Path, hermes: HermesStore
+    place: Path, root: Path, hermes: HermesStore
 ) -> None:
     """A branch has no directory of its own: the rule about its origin's holds for the copy."""
 
@@ -168,46 +157,46 @@ async def test_a_branch_of_a_private_project_is_as_private(
     hermes.exchange(B, "more of it")
     hermes.begin("open", cwd="/home/me/open")
     hermes.exchange("open", "hello")
-    await tail_of(stage, root, memory_for=memory_for).deal_with_all()
-    assert said(await dag_of(stage)) == ["hello", "You said: hello"]
+    async with follow(place / "a.db", root, memory_for=memory_for) as tailed:
+        await tailed.settle()
+        assert await tailed.said() == ["hello", "You said: hello"]
 
 
 @pytest.mark.anyio
 async def test_profiles_are_followed_each_in_its_own_database(
-    stage: Stage, root: Path, hermes: HermesStore, tail: DatabaseTail
+    root: Path, hermes: HermesStore, tailed: Tailed
 ) -> None:
     """Also one that comes while the others are followed."""
     hermes.begin(S)
     hermes.exchange(S, "one")
-    await tail.deal_with_all()
+    await tailed.settle()
     work = HermesStore(root / "profiles" / "work" / "state.db")
     work.begin(B)
     work.exchange(B, "two")
-    tail.changed([root / "profiles"])
-    await tail.deal_with_all()
+    await tailed.settle(root / "profiles")
     work.close()
-    assert said(await dag_of(stage)) == ["one", "You said: one", "two", "You said: two"]
-    assert tail.status().files == 2
+    assert await tailed.said() == ["one", "You said: one", "two", "You said: two"]
+    assert tailed.tail.status().files == 2
 
 
 @pytest.mark.anyio
-async def test_one_database_may_be_named_by_itself(stage: Stage, hermes: HermesStore) -> None:
+async def test_one_database_may_be_named_by_itself(place: Path, hermes: HermesStore) -> None:
     """With a name that is not the usual one; others beside it are not looked at."""
     hermes.begin(S)
     hermes.exchange(S, "one")
     other = HermesStore(hermes.path.with_name("mine.db"))
     other.begin(B)
     other.exchange(B, "two")
-    tail = tail_of(stage, other.path)
-    assert set(tail.places) == set(tail.flat_places) == {other.path.parent}
-    await tail.deal_with_all()
-    other.close()
-    assert said(await dag_of(stage)) == ["two", "You said: two"]
+    async with follow(place / "a.db", other.path) as tailed:
+        assert set(tailed.tail.places) == set(tailed.tail.flat_places) == {other.path.parent}
+        await tailed.settle()
+        other.close()
+        assert await tailed.said() == ["two", "You said: two"]
 
 
 @pytest.mark.anyio
 async def test_what_a_waiting_sub_agent_called_for_waits_with_it(
-    stage: Stage, hermes: HermesStore, tail: DatabaseTail
+    hermes: HermesStore, tailed: Tailed
 ) -> None:
     """Both for the row that calls the one that it waits for."""
     now = time.time()
@@ -217,13 +206,13 @@ async def test_what_a_waiting_sub_agent_called_for_waits_with_it(
         config = {"_delegate_from": origin}
         hermes.begin(name, origin, source="subagent", model_config=config, started_at=now)
         hermes.say(name, f"Research for {name}.")
-    await tail.deal_with_all()
-    assert (said(await dag_of(stage)), tail.status().held) == (["Find me a ferry."], 2)
+    await tailed.settle()
+    assert (await tailed.said(), tailed.tail.status().held) == (["Find me a ferry."], 2)
 
 
 @pytest.mark.anyio
 async def test_a_database_whose_tables_are_unknown_is_told_of(
-    stage: Stage, root: Path, hermes: HermesStore, tail: DatabaseTail
+    root: Path, hermes: HermesStore, tailed: Tailed
 ) -> None:
     """A new version may keep its talks elsewhere: what was said stays, and nobody is left to guess.
 
@@ -234,16 +223,14 @@ async def test_a_database_whose_tables_are_unknown_is_told_of(
     (new / "state.db").touch()
     hermes.begin(S)
     hermes.exchange(S, "one")
-    await tail.deal_with_all()
-    assert (tail.status().files, tail.status().last_error) == (2, None)
+    await tailed.settle()
+    assert (tailed.tail.status().files, tailed.tail.status().last_error) == (2, None)
     hermes.run("ALTER TABLE messages RENAME TO other")
-    tail.changed([hermes.path])
-    await tail.deal_with_all()
-    assert "Hermes may be newer" in (tail.status().last_error or "")
-    assert str(hermes.path) in (tail.status().last_error or "")
+    await tailed.settle(hermes.path)
+    assert "Hermes may be newer" in (tailed.tail.status().last_error or "")
+    assert str(hermes.path) in (tailed.tail.status().last_error or "")
     hermes.run("ALTER TABLE other RENAME TO messages")
     hermes.exchange(S, "two")
-    tail.changed([hermes.path])
-    await tail.deal_with_all()
-    assert tail.status().last_error is None
-    assert len(said(await dag_of(stage))) == 4
+    await tailed.settle(hermes.path)
+    assert tailed.tail.status().last_error is None
+    assert len(await tailed.said()) == 4
