@@ -125,6 +125,10 @@ async def test_keeps_what_a_person_saved_between_compose_and_exchange(
         assert "fact m2" not in text
         assert text.count("fact m3") == 1
         assert text.count("My own words.") == 1
+        # No event told of the save: the install itself has looked again.
+        assert (await work.marks())["m2"] == ("parked", "removed")
+        asked = RecallRequest(query="my own words", kinds=("block",))
+        assert "My own words." in {hit.text for hit in (await work.memory.recall(asked)).hits}
         monkeypatch.setattr(failpoints, "hook", None)
         await work.say("s", "m4")
         await work.flush()
