@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import subprocess
 import sys
@@ -19,15 +18,14 @@ import pytest
 from daemon.daemon_process import DaemonPlace, daemon_place, turnmark
 from session_store.transcripts.claude_records import SESSION, answer, hook, user
 from session_store.transcripts.codex_rollouts import THREAD, item, meta, rollout_name, uuid7
-from session_store.transcripts.codex_rollouts import lines as rollout_lines
 from session_store.transcripts.hermes_store import HermesStore
+from session_store.transcripts.json_records import lines
 from session_store.transcripts.live_sessions import ClaudeCodeRecording
 from session_store.transcripts.openclaw_gateway import Gateway
 from session_store.transcripts.opencode_program import Opencode
 from session_store.transcripts.pi_records import SESSION as PI_SESSION
 from session_store.transcripts.pi_records import file_name as pi_file_name
 from session_store.transcripts.pi_records import header as pi_header
-from session_store.transcripts.pi_records import lines as pi_lines
 from session_store.transcripts.pi_records import user as pi_user
 from session_store.transcripts.tailing import Dag, dag_in, differences
 from session_store.transcripts.written_files import append, torn
@@ -55,11 +53,6 @@ def projects(place: DaemonPlace) -> Path:
     made = place.agents / "projects"
     made.mkdir(parents=True)
     return made
-
-
-def lines(*records: dict[str, Any]) -> bytes:
-    """Records as the program writes them."""
-    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
 
 
 def status(place: DaemonPlace) -> dict[str, Any]:
@@ -263,12 +256,12 @@ async def test_what_codex_writes_is_followed_archived_and_recalled(place: Daemon
         item("UserMessage", CODEX_PROMPTS[1], THREAD, 2, "我喜欢黑咖啡。"),
     )
     async with place.connect() as client, client.subscribe(types=["TipMoved"]) as events:
-        append(file, rollout_lines(meta(), said[0]))
+        append(file, lines(meta(), said[0]))
         event = await next_move(events)
         assert (event.session, event.new) == (THREAD, CODEX_PROMPTS[0])
         archived.parent.mkdir()
         file.rename(archived)
-        append(archived, rollout_lines(said[1]))
+        append(archived, lines(said[1]))
         event = await next_move(events)
         assert (event.old, event.new) == CODEX_PROMPTS
     assert_recalled(place, "2 turns", place.codex, place.codex)
@@ -288,7 +281,7 @@ async def test_what_pi_writes_is_followed_branched_and_recalled(place: DaemonPla
     )
     async with place.connect() as client, client.subscribe(types=["TipMoved"]) as events:
         for records in ((pi_header(), *said[:2]), said[2:]):
-            append(file, pi_lines(*records))
+            append(file, lines(*records))
             event = await next_move(events)
             assert (event.session, event.old) == (PI_SESSION, None)
     assert_recalled(place, "3 turns", place.pi, place.pi)

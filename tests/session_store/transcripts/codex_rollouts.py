@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from session_store.transcripts.json_records import Record, write
 from turnmark_session_store.transcripts.codex.reader import CodexReader
 from turnmark_session_store.transcripts.reader import ReadSession
 
-Record = dict[str, Any]
 _EPOCH_MS = 1_786_269_600_000  # 2026-08-09T10:00:00Z
 
 
@@ -110,19 +109,6 @@ TALK = (
     told("好的。", 22),
 )
 """A short conversation of the old kind."""
-
-
-def lines(*records: Record | str) -> bytes:
-    """Records as the program writes them; strings are lines as they are."""
-    texts = (r if isinstance(r, str) else json.dumps(r, ensure_ascii=False) for r in records)
-    return "".join(f"{text}\n" for text in texts).encode("utf-8", "surrogatepass")
-
-
-def write(path: Path, records: Iterable[Record | str]) -> Path:
-    """Writes a rollout."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(lines(*records))
-    return path
 
 
 def read(*paths: Path, **options: Any) -> list[ReadSession]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-import json
 import random
 from pathlib import Path
 from typing import Any
 
+from session_store.transcripts.json_records import lines
 from session_store.transcripts.openclaw_gateway import EPOCH_MS, WORDS
 from session_store.transcripts.written_files import Write, WrittenFiles
 from turnmark_session_store.times import to_rfc3339
@@ -36,11 +36,6 @@ def message(
     content = [{"type": "text", "text": text}]
     said = {"role": role, "content": content, "timestamp": EPOCH_MS + round(second * 1_000) - 100}
     return entry(entry_id, parent, second, "message", message={**said, **fields})
-
-
-def lines(*events: Event) -> bytes:
-    """The lines of a file."""
-    return b"".join(json.dumps(one, ensure_ascii=False).encode() + b"\n" for one in events)
 
 
 def write(path: Path, *events: Event) -> Path:

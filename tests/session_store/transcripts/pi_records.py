@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
+from session_store.transcripts.json_records import Record
 from turnmark_session_store.transcripts.pi.entries import EntryTree, TreeTurn, read_entry
 
-Record = dict[str, Any]
 _EPOCH_MS = 1_786_269_600_000  # 2026-08-09T10:00:00Z
 SESSION, OTHER, THIRD = (f"01a2290c-500e-749c-b70a-{number:012x}" for number in (1, 2, 3))
 
@@ -91,19 +89,6 @@ def given_ids(records: Iterable[Record], ids: Iterable[str]) -> list[Record]:
         found.append({**record, "id": key, "parentId": parent})
         parent = key
     return found
-
-
-def lines(*records: Record | str) -> bytes:
-    """Records as the program writes them; strings are lines as they are."""
-    texts = (r if isinstance(r, str) else json.dumps(r, ensure_ascii=False) for r in records)
-    return "".join(f"{text}\n" for text in texts).encode("utf-8", "surrogatepass")
-
-
-def write(path: Path, records: Iterable[Record | str]) -> Path:
-    """Writes a transcript."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(lines(*records))
-    return path
 
 
 def tree_of(*records: Record, session: str | None = SESSION) -> EntryTree:

@@ -13,9 +13,9 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
+from session_store.transcripts.json_records import Record
 from session_store.transcripts.live_sessions import WORDS
 from session_store.transcripts.pi_records import (
-    Record,
     answer,
     at,
     entry,

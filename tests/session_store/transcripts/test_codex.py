@@ -18,11 +18,9 @@ from session_store.transcripts.codex_rollouts import (
     U1,
     U2,
     U3,
-    Record,
     edges,
     event,
     item,
-    lines,
     meta,
     read,
     read_one,
@@ -35,8 +33,8 @@ from session_store.transcripts.codex_rollouts import (
     told,
     typed,
     uuid7,
-    write,
 )
+from session_store.transcripts.json_records import Record, lines, write
 from turnmark_events.errors import Unavailable
 from turnmark_session_store.model import CallerRef
 from turnmark_session_store.requests import ForkPoint

@@ -8,18 +8,9 @@ from pathlib import Path
 import pytest
 
 from session_store.stage import Stage
-from session_store.transcripts.codex_rollouts import (
-    OTHER,
-    THREAD,
-    U1,
-    U2,
-    item,
-    lines,
-    meta,
-    rollout_name,
-    write,
-)
+from session_store.transcripts.codex_rollouts import OTHER, THREAD, U1, U2, item, meta, rollout_name
 from session_store.transcripts.codex_sessions import CodexRecording
+from session_store.transcripts.json_records import lines, write
 from session_store.transcripts.tailing import dag_of, differences, import_files, imported
 from turnmark_session_store.transcripts.codex.reader import CodexReader
 

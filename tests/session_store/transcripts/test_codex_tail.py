@@ -17,10 +17,8 @@ from session_store.transcripts.codex_rollouts import (
     THREAD,
     U1,
     U2,
-    Record,
     event,
     item,
-    lines,
     meta,
     response,
     rollout_name,
@@ -29,6 +27,7 @@ from session_store.transcripts.codex_rollouts import (
     typed,
     uuid7,
 )
+from session_store.transcripts.json_records import Record, lines
 from session_store.transcripts.tailing import (
     IMPATIENT,
     PATIENT,

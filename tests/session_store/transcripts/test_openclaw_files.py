@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from session_store.transcripts.json_records import lines
 from session_store.transcripts.openclaw_files import (
     FOLDER,
     entry,
     header,
-    lines,
     message,
     write,
 )

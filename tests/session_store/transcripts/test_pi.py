@@ -8,23 +8,21 @@ from typing import Any
 import pytest
 
 from session_store.transcripts.codex_rollouts import edges, said
+from session_store.transcripts.json_records import Record, lines, write
 from session_store.transcripts.pi_records import (
     OTHER,
     SESSION,
     THIRD,
-    Record,
     answer,
     at,
     entry,
     file_name,
     header,
-    lines,
     message,
     ms,
     tool,
     user,
     without_ids,
-    write,
 )
 from turnmark_session_store.requests import ForkPoint
 from turnmark_session_store.transcripts.openclaw.reader import OpenClawReader

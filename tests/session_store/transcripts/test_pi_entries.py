@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from session_store.transcripts.json_records import Record
 from session_store.transcripts.pi_records import (
     OTHER,
     SESSION,
-    Record,
     answer,
     at,
     edges_in,

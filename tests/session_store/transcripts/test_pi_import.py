@@ -8,18 +8,17 @@ from pathlib import Path
 import pytest
 
 from session_store.stage import Stage
+from session_store.transcripts.json_records import Record, write
 from session_store.transcripts.pi_records import (
     OTHER,
     SESSION,
     THIRD,
-    Record,
     answer,
     file_name,
     given_ids,
     header,
     user,
     without_ids,
-    write,
 )
 from session_store.transcripts.pi_sessions import PiRecording
 from session_store.transcripts.tailing import dag_of, humans, import_files, texts_in

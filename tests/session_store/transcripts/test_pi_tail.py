@@ -9,20 +9,18 @@ from typing import Any
 
 import pytest
 
+from session_store.transcripts.json_records import Record, lines, write
 from session_store.transcripts.pi_records import (
     OTHER,
     SESSION,
     TALK,
     THIRD,
-    Record,
     entry,
     file_name,
     given_ids,
     header,
-    lines,
     user,
     without_ids,
-    write,
 )
 from session_store.transcripts.tailing import IMPATIENT, PATIENT, Tailed, edges, of_files, said
 from session_store.transcripts.talks import SAID
