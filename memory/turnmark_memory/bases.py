@@ -214,6 +214,11 @@ class Bases:
         rows = self._all("SELECT topic FROM pending WHERE at_ms <= ? ORDER BY topic", (until_ms,))
         return [str(topic) for (topic,) in rows]
 
+    def bring_near(self, now_ms: int) -> None:
+        """Takes edits from ahead of now, by a clock that was set back since, as made now."""
+        with self._lock, self._errors():
+            self._db.execute("UPDATE pending SET at_ms = ?1 WHERE at_ms > ?1", (now_ms,))
+
     def oldest_pending_ms(self) -> int | None:
         """Returns when the topic was edited last whose ids wait the longest; None: none wait."""
         found: int | None = self._all("SELECT min(at_ms) FROM pending", ())[0][0]

@@ -44,6 +44,7 @@ class Breaker:
         self._failures = 0
         self._pauses = 0
         self._is_open = False
+        self._since_ms = 0
         self.until_ms = 0
         self.reason: str | None = None
         self.is_asked_for = False
@@ -61,7 +62,11 @@ class Breaker:
         """
         if not self._is_open:
             return None
-        return 1 if at_ms >= self.until_ms and asking == 0 else 0
+        return 1 if not self._rests(at_ms) and asking == 0 else 0
+
+    def _rests(self, at_ms: int) -> bool:
+        """Tells whether the pause goes on; at a time before it the clock was set back since."""
+        return self._since_ms <= at_ms < self.until_ms
 
     def answered(self) -> None:
         """Notes an answer, good or bad; it ends a rest."""
@@ -79,7 +84,7 @@ class Breaker:
         self._failures += 1
         if self._failures < FAILURES_LIMIT and not self._is_open:
             return
-        if self._is_open and self._clock() < self.until_ms:
+        if self._is_open and self._rests(self._clock()):
             return
         pause_ms = min(
             self._first_pause_ms * 2 ** min(self._pauses, _DOUBLINGS_LIMIT), _LONGEST_PAUSE_MS
@@ -91,13 +96,14 @@ class Breaker:
     def put_off(self, reason: str, seconds: float) -> None:
         """Leaves the endpoint alone for `seconds`: it said so itself, which is no failure."""
         until_ms = self._clock() + max(0, round(seconds * 1_000))
-        if not self._is_open or until_ms > self.until_ms:
+        if until_ms > self.until_ms or not (self._is_open and self._rests(self._clock())):
             self._open(until_ms, reason)
             self.is_asked_for = True
 
     def _open(self, until_ms: int, reason: str) -> None:
         self._is_open = True
         self.is_asked_for = False
+        self._since_ms = self._clock()
         self.until_ms = until_ms
         self.reason = reason
 

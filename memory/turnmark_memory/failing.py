@@ -10,7 +10,7 @@ import random
 
 from turnmark_memory.planning import Planned
 from turnmark_memory.writing import Outcome
-from turnmark_session_store.back_off import forget_failures, leave_alone
+from turnmark_session_store.back_off import bring_near, forget_failures, leave_alone
 from turnmark_session_store.batches import fail, note_reason, release
 from turnmark_session_store.marks import park
 from turnmark_session_store.transaction import Transaction
@@ -64,6 +64,11 @@ def note_failure(
     until_ms = tx.at_ms + _pause_ms(failures, first_backoff_ms)
     leave_alone(tx, workspace, planned.roots, until_ms)
     return False
+
+
+def end_pauses_ahead(tx: Transaction, workspace: int) -> int:
+    """Ends the pauses that a clock set which was ahead; returns how many there were."""
+    return bring_near(tx, workspace, tx.at_ms + round(_LONGEST_BACKOFF_MS * (1 + _JITTER)))
 
 
 def _pause_ms(failures: int, first_backoff_ms: int) -> int:

@@ -253,6 +253,10 @@ class Installer:
                 await self._journalling.carry_out(composed)
                 await self._take_in_late(composed.topics)
 
+    async def bring_near(self, now: datetime) -> None:
+        """Lets no ids wait longer to be written than those of a file that was saved now."""
+        await anyio.to_thread.run_sync(self._shelf.bases.bring_near, int(now.timestamp() * 1_000))
+
     async def oldest_unwritten(self) -> datetime | None:
         """Returns when the topic was saved last whose ids wait the longest to be written."""
         at_ms = await anyio.to_thread.run_sync(self._shelf.bases.oldest_pending_ms)

@@ -70,14 +70,26 @@ class QuietEdits:
         with DeadlineTimer(lambda: datetime.now(UTC)) as timer:
             self._timer = timer
             try:
+                await self._bring_near()
                 while True:
                     wake = await timer.wait_until(await self._next())
                     if wake is Wake.CLOCK_SET:
+                        await self._bring_near()
                         await self.rescan()
                     elif wake is Wake.DUE:
                         await self._due()
             finally:
                 self._timer = None
+
+    async def _bring_near(self) -> None:
+        """Takes off what a clock set that was ahead: nothing is due later than it could be now."""
+        now = datetime.now(UTC)
+        self._again_at = self._again_at and min(self._again_at, now + _LATER)
+        self._not_before = self._not_before and min(self._not_before, now + _LATER)
+        try:
+            await self._installer.bring_near(now)
+        except TurnmarkError as error:
+            log.warning("ids_not_written", reason=error.message)
 
     async def _next(self) -> datetime | None:
         oldest = await self._installer.oldest_unwritten()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import anyio.to_thread
 import structlog
 
+from turnmark_memory.failing import end_pauses_ahead
 from turnmark_memory.install import Installer
 from turnmark_memory.shelf import Shelf
 from turnmark_memory.whereabouts import note_place
@@ -46,7 +47,8 @@ class TakingUp:
     async def take_up(self, *, writer: str, holds_backlog: bool) -> bool:
         """Returns whether the index had to be built anew, and with it all that is made of it.
 
-        Turns that failed with another writer than `writer` are offered to it.
+        Turns that failed with another writer than `writer` are offered to it. Pauses that a clock
+        set which was ahead are over.
 
         Raises:
             Unavailable: if the disk fails.
@@ -60,6 +62,7 @@ class TakingUp:
         await self._check_revision()
         await self._look_for_a_twin()
         await self._store.write(lambda tx: offer_failed_to(tx, self._workspace, writer))
+        await self._store.write(lambda tx: end_pauses_ahead(tx, self._workspace))
         if not holds_backlog:
             await self._store.write(
                 lambda tx: release_backlog(tx, self._workspace), background=True

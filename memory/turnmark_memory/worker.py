@@ -25,7 +25,7 @@ from turnmark_events.types import Event
 from turnmark_memory.demand import Demand, Flushed
 from turnmark_memory.disk_pause import DiskPause
 from turnmark_memory.ending import Endings
-from turnmark_memory.failing import FIRST_BACKOFF_MS
+from turnmark_memory.failing import FIRST_BACKOFF_MS, end_pauses_ahead
 from turnmark_memory.held_archive import HeldArchive
 from turnmark_memory.noted import Noted
 from turnmark_memory.planning import Look, owed_now, released
@@ -34,7 +34,7 @@ from turnmark_memory.under_way import UnderWay
 from turnmark_memory.writing import Writing
 from turnmark_session_store import SessionStore
 from turnmark_session_store.back_off import next_retry_ms
-from turnmark_session_store.deadline import DeadlineTimer
+from turnmark_session_store.deadline import DeadlineTimer, Wake
 from turnmark_session_store.owed import owing_branches
 from turnmark_session_store.times import now_ms, to_datetime
 
@@ -154,8 +154,10 @@ class Worker:
         assert self._wake is not None  # noqa: S101  set by `run`, which starts this task
         while True:
             try:
-                await self._wake.wait_until(await self._next_retry())
+                wake = await self._wake.wait_until(await self._next_retry())
                 self._roused, self._looking = False, True
+                if wake is Wake.CLOCK_SET:
+                    await self._store.write(lambda tx: end_pauses_ahead(tx, self._workspace))
                 await self._look(tasks)
             except TurnmarkError as error:
                 self._put_off(error)

@@ -121,6 +121,18 @@ def leave_alone(tx: Transaction, workspace: int, roots: Iterable[int], until_ms:
     )
 
 
+def bring_near(tx: Transaction, workspace: int, latest_ms: int) -> int:
+    """Lets no conversation rest longer than until then; returns how many would have.
+
+    A clock that was ahead when their batches failed would keep them for years.
+    """
+    tx.execute(
+        "UPDATE failure SET not_before_ms = ?1 WHERE workspace = ?2 AND not_before_ms > ?1",
+        (latest_ms, workspace),
+    )
+    return tx.db.changes()
+
+
 def end_pauses(tx: Transaction, workspace: int, roots: Iterable[int]) -> None:
     """Ends the pauses of conversations that only wait for an endpoint: its rest is theirs."""
     tx.execute(

@@ -156,3 +156,13 @@ def test_a_reworded_paragraph_without_id_keeps_the_one_it_was_given() -> None:
     seen = base("My words.\n\nB. ^b-bbbbbbbb\n", view="My words. ^b-11111111\n\nB. ^b-bbbbbbbb\n")
     assert known_ids(parse(b"My own words.\n\nB.\n"), seen) == {0: "b-11111111", 1: "b-bbbbbbbb"}
     assert known_ids(parse(b"Something else entirely.\n"), seen) == {}
+
+
+def test_ids_wait_no_longer_than_those_of_an_edit_made_now(bases: Bases) -> None:
+    """A clock that was ahead when a file was saved doesn't keep its ids waiting for years."""
+    bases.record([base("saved\n", kind="edit", at=9_000, view="seen\n")])
+    bases.bring_near(10_000)
+    assert bases.oldest_pending_ms() == 9_000
+    bases.bring_near(4_000)
+    assert bases.oldest_pending_ms() == 4_000
+    assert bases.pending(4_000) == ["people/dana"]

@@ -91,6 +91,21 @@ def test_is_not_lengthened_by_what_was_sent_before_the_pause(
     assert breaker.until_ms == until_ms
 
 
+def test_a_pause_is_over_where_the_clock_was_set_back(breaker: Breaker, clock: Clock) -> None:
+    """To before it began: its end is years away. Whether all is well again one batch tells."""
+    breaker.put_off("busy", 90.0)
+    assert breaker.room(clock(), asking=0) == 0
+    clock.at_ms -= 1
+    assert breaker.room(clock(), asking=0) == 1
+    breaker.failed("nobody answers")
+    assert breaker.room(clock(), asking=0) == 0
+    assert breaker.until_ms - clock() <= PAUSE_MS * 1.2
+    breaker.put_off("busy", 90.0)
+    clock.at_ms -= 1
+    breaker.put_off("busy", 9.0)
+    assert breaker.until_ms == clock() + 9_000
+
+
 def test_takes_the_endpoints_own_time_as_no_failure(breaker: Breaker, clock: Clock) -> None:
     """It rests for just that long, and a shorter time said meanwhile takes nothing off."""
     breaker.put_off("too many requests", 90.0)

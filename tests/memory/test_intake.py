@@ -8,9 +8,11 @@ import unicodedata
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import anyio
 import pytest
 
 from memory.at_work import AtWork, at_work, keep
+from session_store.clock_set import say_set
 from turnmark_events.errors import Refused
 from turnmark_memory.model import Add, Answer, Batch, Edits, Retire, Revise
 from turnmark_memory.requests import (
@@ -24,6 +26,7 @@ from turnmark_memory.requests import (
 )
 from turnmark_memory.topic_format import parse
 from turnmark_session_store import failpoints
+from turnmark_session_store.times import now_ms
 
 pytestmark = pytest.mark.anyio
 
@@ -114,6 +117,27 @@ async def test_indexes_a_persons_paragraph_and_leaves_their_file_alone() -> None
         await quiet(work)
         await taken_in(work)
         assert work.topic() == before
+
+
+@pytest.mark.parametrize("when", ["running", "at the start"])
+async def test_ids_are_written_in_time_after_the_clock_was_set_back(
+    when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else those of a file that was saved while it was ahead would wait until that time comes."""
+    async with at_work() as work:
+        save(work, with_paragraph(await written(work, "m1"), "钥匙在垫子下面。"))
+        await taken_in(work)
+        bases = work.memory._shelf.bases
+        bases._db.execute("UPDATE pending SET at_ms = at_ms + 1000000000")
+        if when == "running":
+            timer = work.memory._edits._timer
+            assert timer is not None
+            say_set(timer, monkeypatch)
+        else:
+            await work.restart()
+        with anyio.fail_after(60):
+            while (work.memory._shelf.bases.oldest_pending_ms() or 0) > now_ms():
+                await anyio.wait_all_tasks_blocked()
 
 
 async def test_a_reworded_block_is_a_persons_from_then_on() -> None:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from memory.at_work import AtWork, Scribe, at_work, keep_each, numbered, scratch, tokens
+from session_store.clock_set import say_set
 from turnmark_memory.breaker import FAILURES_LIMIT, Breaker
 from turnmark_memory.budget import Budget
 from turnmark_memory.model import Answer, Batch
@@ -229,3 +230,33 @@ async def test_waits_for_the_next_day_when_the_budget_is_used_up() -> None:
             over(work)
             await work.wait_written("c1")
             assert (await budget.spent()).tokens == 60
+
+
+@pytest.mark.parametrize("when", ["running", "at the start"])
+async def test_a_pause_that_a_clock_set_which_was_ahead_is_short(
+    when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What failed at its content is tried again within its longest pause from now on."""
+    year_ms = 365 * 86_400_000
+    async with at_work(Scribe(malformed)) as work:
+        await work.say("s", "m1", "m2")
+        monkeypatch.setattr(work.store._writer, "_clock", lambda: now_ms() + year_ms)
+        await work.flush()
+        monkeypatch.undo()
+        (ahead,) = await work.rows("SELECT not_before_ms FROM failure")
+        assert ahead[0] > now_ms() + year_ms // 2
+        if when == "running":
+            timer = work.memory.worker._wake
+            assert timer is not None
+            say_set(timer, monkeypatch)
+            await work.quiet()
+        else:
+            await work.restart()
+        (near,) = await work.rows("SELECT not_before_ms FROM failure")
+        assert near[0] < now_ms() + 2 * 3_600_000
+
+
+def malformed(batch: Batch) -> Answer:
+    """Gives no answer that can be used."""
+    del batch
+    raise WriterFailed("malformed")

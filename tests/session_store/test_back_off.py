@@ -8,6 +8,7 @@ from session_store.stage import Stage
 from turnmark_session_store.back_off import (
     BackOff,
     back_offs,
+    bring_near,
     end_pauses,
     failing,
     forget_failures,
@@ -94,5 +95,21 @@ async def test_a_pause_ends_at_its_moment_and_is_told_beforehand(stage: Stage) -
         note_succeeded(tx, 1, [1, 2])
         assert next_retry_ms(tx.db, 1, 0) is None
         assert roots_due_again(tx.db, 1, now_ms + 1_000) == set()
+
+    await stage.write(run)
+
+
+async def test_no_pause_is_longer_than_one_that_begins_now(stage: Stage) -> None:
+    """A clock that was ahead set one; that of the other conversation, and workspace, stays."""
+
+    def run(tx: Transaction) -> None:
+        _fail(tx, 1)
+        _fail(tx, 2)
+        leave_alone(tx, 1, [1], tx.at_ms + 1_000_000)
+        leave_alone(tx, 1, [2], tx.at_ms + 50)
+        assert bring_near(tx, 2, tx.at_ms) == 0
+        assert bring_near(tx, 1, tx.at_ms + 100) == 1
+        pauses = [one.not_before_ms - tx.at_ms for one in back_offs(tx.db, 1).values()]
+        assert pauses == [100, 50]
 
     await stage.write(run)

@@ -5,18 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
+from session_store.clock_set import say_set
 from session_store.stage import Clock, Stage, user
 from turnmark_events.errors import Unavailable
 from turnmark_events.types import Event, TipIdle
 from turnmark_session_store import idle
-from turnmark_session_store.deadline import DeadlineTimer, Wake
 from turnmark_session_store.idle import IdleClock, bring_near, fire_due, next_deadline_ms
 
 pytestmark = pytest.mark.anyio
@@ -212,20 +211,7 @@ async def test_hears_that_the_clock_was_set_back(
             await stage.wait_armed()
             monkeypatch.setattr(stage.store._writer, "_clock", lambda: earlier_ms)
             monkeypatch.setattr(idle, "now_ms", lambda: earlier_ms)
-            _say_set(stage.clock._timer, monkeypatch)
+            say_set(stage.clock._timer, monkeypatch)
         with anyio.fail_after(60):
             while await stage.store.read(next_deadline_ms) != earlier_ms + idle_ms:
                 await anyio.wait_all_tasks_blocked()
-
-
-def _say_set(timer: DeadlineTimer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets the next wait end as it does where the machine's clock was set."""
-    wait_until = timer.wait_until
-
-    async def set_once(deadline: datetime | None) -> Wake:
-        monkeypatch.setattr(timer, "wait_until", wait_until)
-        del deadline
-        return Wake.CLOCK_SET
-
-    monkeypatch.setattr(timer, "wait_until", set_once)
-    timer.set_changed()
