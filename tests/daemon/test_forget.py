@@ -83,7 +83,7 @@ def test_answers_machines_in_json() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ((), "one of the arguments --block --turn --session --speaker --query is required"),
+        ((), "one of --block --turn --session --speaker --query is needed"),
         (("--turn", "x", "--speaker", "y"), "not allowed with"),
         (("--turn", "x", "--dry-run", "--yes"), "--dry-run erases nothing"),
     ],
