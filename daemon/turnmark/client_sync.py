@@ -33,7 +33,7 @@ from turnmark.client_wire import (
 )
 from turnmark.errors import DaemonNotRunning
 from turnmark.places import asked_state, client_sockets, is_of_state
-from turnmark.verbs import Progress, Verbs, chunks
+from turnmark.verbs import Progress, Verbs, chunks, take_page
 from turnmark_events.errors import Busy, TurnmarkError
 from turnmark_events.types import Event
 
@@ -78,20 +78,24 @@ class SyncClient(Verbs[Any]):
     def export(self, session: str) -> Iterator[str]:
         """Yields a session's export lines, a page at a time."""
         cursor: str | None = None
+        held: list[str] = []
         while True:
             given = {"session": session} | ({} if cursor is None else {"cursor": cursor})
             page = self.call("session.export", given)
-            yield from page["lines"]
+            take_page(page, held)
             cursor = page.get("next")
+            whole = len(held) if cursor is None else len(held) - 1
+            yield from held[:whole]
             if cursor is None:
                 return
+            del held[:whole]
 
     def import_lines(self, lines: Iterable[str]) -> Any:
         """Imports the export lines of one session, in as many frames as it takes."""
         answer: dict[str, Any] = {}
-        for piece, last in chunks(lines):
+        for piece in chunks(lines):
             upload = {"upload": answer["upload"]} if "upload" in answer else {}
-            answer = self.call("session.import", {"lines": piece, "last": last, **upload})
+            answer = self.call("session.import", {**piece, **upload})
         return answer
 
     def subscribe(

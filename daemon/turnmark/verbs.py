@@ -19,8 +19,8 @@ Progress = Callable[[float, float | None, str | None], None]
 Turn = Mapping[str, Any] | msgspec.Struct
 Params = dict[str, Any]
 
-# Lines of one import frame: well under the frame's 16 MiB, whatever escaping adds (at most six
-# bytes for one).
+# Lines of one import frame, or characters of a part of one: well under the frame's 16 MiB, whatever
+# escaping adds (at most six bytes for one).
 IMPORT_CHUNK_BYTES = 2 << 20
 _KEY_BYTES = 12
 
@@ -368,17 +368,27 @@ def new_key() -> str:
     return f"k-{os.urandom(_KEY_BYTES).hex()}"
 
 
-def chunks(lines: Iterable[str]) -> Iterator[tuple[list[str], bool]]:
-    """Yields export lines in pieces that fit a frame, each with whether it is the last."""
+def chunks(lines: Iterable[str]) -> Iterator[Params]:
+    """Yields the params of each frame of an import; a line that is too long for one is parted."""
     held: list[str] = []
-    size = 0
+    size, goes_on = 0, Params()
     for line in lines:
-        if held and size + len(line.encode()) > IMPORT_CHUNK_BYTES:
-            yield held, False
-            held, size = [], 0
-        held.append(line)
-        size += len(line.encode())
-    yield held, True
+        for place in range(0, len(line) or 1, IMPORT_CHUNK_BYTES):
+            part = line[place : place + IMPORT_CHUNK_BYTES]
+            if held and (place or size + len(part.encode()) > IMPORT_CHUNK_BYTES):
+                yield {"lines": held, "last": False, **goes_on}
+                held, size, goes_on = [], 0, {"continued": True} if place else {}
+            held.append(part)
+            size += len(part.encode())
+    yield {"lines": held, "last": True, **goes_on}
+
+
+def take_page(page: Params, held: list[str]) -> None:
+    """Adds a page of an export to what is held; its first line may go on with the last one."""
+    lines = page["lines"]
+    if page.get("continued"):
+        held[-1] += lines.pop(0)
+    held += lines
 
 
 def _hits(result: Any) -> Hits:

@@ -21,12 +21,15 @@ from turnmark_session_store.model import (
     Speaker,
     TurnState,
 )
-from turnmark_session_store.paging import check_limit, cursor_of, position_of
+from turnmark_session_store.paging import check_limit, cursor_of, no_cursor, place_of
 from turnmark_session_store.queries import json_keys, row_of, rows_of
 from turnmark_session_store.requests import ExportSession, ForkPoint
 from turnmark_session_store.sessions import SessionRow, get_session, session_by_id, turn_id
 from turnmark_session_store.turn_views import fitting, show_turns
 from turnmark_session_store.walks import turns_of_session
+
+# What is longer goes out in parts. As JSON in a frame it takes at most four times as many bytes.
+_PART_CHARACTERS = 2 << 20
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
@@ -102,10 +105,11 @@ line_decoder: msgspec.json.Decoder[ExportLine] = msgspec.json.Decoder(ExportLine
 
 
 class ExportPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`session.export`'s answer."""
+    """`session.export`'s answer; `continued` as in `ImportLines`, of the page before."""
 
     lines: list[str]
     next: str | None = None
+    continued: bool = False
 
 
 def export_session(db: apsw.Connection, asked: ExportSession) -> ExportPage:
@@ -113,8 +117,9 @@ def export_session(db: apsw.Connection, asked: ExportSession) -> ExportPage:
 
     Raises:
         NotFound: if the session is unknown.
+        Refused: if `limit` or `cursor` is none.
     """
-    limit, start = check_limit(asked.limit), position_of(asked.cursor)
+    limit, (start, offset) = check_limit(asked.limit), place_of(asked.cursor)
     session = get_session(db, asked.session)
     turns = turns_of_session(db, session.id)
     branches = rows_of(
@@ -138,10 +143,25 @@ def export_session(db: apsw.Connection, asked: ExportSession) -> ExportPage:
         lines.append(_branch_line(db, row))
     if stop == total:
         lines.append(_end(db, session, len(turns)))
-    return ExportPage(
-        lines=[line_encoder.encode(line).decode() for line in lines],
-        next=cursor_of(stop) if stop < total else None,
-    )
+    encoded = [line_encoder.encode(line).decode() for line in lines]
+    following = cursor_of(stop) if stop < total else None
+    return _parted(ExportPage(lines=encoded, next=following), start, offset)
+
+
+def _parted(page: ExportPage, start: int, offset: int) -> ExportPage:
+    """Returns the page from `offset` of its first line on, and of the first long one a part."""
+    lines, following = page.lines, page.next
+    if offset:
+        if not lines or offset >= len(lines[0]):
+            raise no_cursor()
+        lines[0] = lines[0][offset:]
+    for number, line in enumerate(lines):
+        if len(line) > _PART_CHARACTERS:
+            given = _PART_CHARACTERS + (0 if number else offset)
+            lines = [*lines[:number], line[:_PART_CHARACTERS]]
+            following = cursor_of(start + number, given)
+            break
+    return ExportPage(lines=lines, next=following, continued=offset > 0)
 
 
 def _header(db: apsw.Connection, session: SessionRow) -> HeaderLine:

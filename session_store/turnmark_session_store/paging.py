@@ -22,9 +22,10 @@ def check_limit(limit: int) -> int:
     return limit
 
 
-def cursor_of(position: int) -> str:
-    """Returns an opaque cursor for the row after `position`."""
-    return base64.urlsafe_b64encode(str(position).encode()).decode()
+def cursor_of(position: int, offset: int = 0) -> str:
+    """Returns an opaque cursor for the row after `position`, or for what follows in that row."""
+    place = f"{position}:{offset}" if offset else f"{position}"
+    return base64.urlsafe_b64encode(place.encode()).decode()
 
 
 def position_of(cursor: str | None) -> int:
@@ -33,12 +34,30 @@ def position_of(cursor: str | None) -> int:
     Raises:
         Refused: if it is no cursor of ours.
     """
-    if cursor is None:
-        return 0
-    try:
-        position = int(base64.urlsafe_b64decode(cursor.encode()))
-    except ValueError:
-        position = -1
-    if not 0 <= position < _NO_POSITION:
-        raise Refused("cursor is not one that this daemon gave; begin again without it")
+    position, offset = place_of(cursor)
+    if offset:
+        raise no_cursor()
     return position
+
+
+def place_of(cursor: str | None) -> tuple[int, int]:
+    """Returns the position that a cursor stands for, and how much of its row was given.
+
+    Raises:
+        Refused: if it is no cursor of ours.
+    """
+    if cursor is None:
+        return 0, 0
+    try:
+        first, _, rest = base64.urlsafe_b64decode(cursor.encode()).partition(b":")
+        position, offset = int(first), int(rest or b"0")
+    except ValueError:
+        raise no_cursor() from None
+    if not (0 <= position < _NO_POSITION and 0 <= offset < _NO_POSITION):
+        raise no_cursor()
+    return position, offset
+
+
+def no_cursor() -> Refused:
+    """Returns the refusal of a cursor that stands for nothing."""
+    return Refused("cursor is not one that this daemon gave; begin again without it")

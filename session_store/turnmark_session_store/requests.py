@@ -124,8 +124,13 @@ class ExportSession(_Request, frozen=True, kw_only=True):
 
 
 class ImportLines(_Request, frozen=True, kw_only=True):
-    """`session.import`: export lines, in uploads of several frames until `last`."""
+    """`session.import`: export lines, in uploads of several frames until `last`.
+
+    `continued` says that the first of `lines` goes on with the last one of the frame before: a line
+    may be longer than a frame.
+    """
 
     lines: list[str]
     upload: str | None = None
     last: bool = False
+    continued: bool = False

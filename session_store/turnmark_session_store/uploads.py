@@ -27,7 +27,8 @@ class Uploads:
 
         Raises:
             NotFound: if it is unknown: it began before a restart, or was never begun.
-            Refused: if too many are under way, or this one is too large; it is given up.
+            Refused: if too many are under way, or this one is too large; it is given up. Also if
+                there is no line to go on with, or it is the header, which has to come whole.
         """
         if asked.upload is not None and asked.upload not in self._lines:
             raise NotFound(
@@ -36,7 +37,11 @@ class Uploads:
             )
         upload = asked.upload or f"up-{secrets.token_hex(8)}"
         lines = self._lines.pop(upload, [])
-        lines += asked.lines
+        if asked.continued:
+            if len(lines) < 2 or not asked.lines:  # noqa: PLR2004 - a header and a line of it
+                raise Refused("continued: there is no line after the header to go on with")
+            lines[-1] += asked.lines[0]
+        lines += asked.lines[asked.continued :]
         if asked.last:
             return upload, lines
         if len(self._lines) >= _LIMIT or sum(map(len, lines)) > _LIMIT_CHARACTERS:

@@ -124,10 +124,14 @@ class Api:
         return {"left": 0}
 
     async def export(self, params: Export, call: Call) -> Any:
-        """Five lines, two a page."""
-        start = int(params.cursor or 0)
-        lines = [f"行{n}" for n in range(start, min(start + 2, 5))]
-        return {"lines": lines} | ({"next": str(start + 2)} if start + 2 < 5 else {})
+        """Five lines, two a page, and one in parts."""
+        pages: list[dict[str, Any]] = [
+            {"lines": ["行0", "行1"], "next": "1"},
+            {"lines": ["行2", "行"], "next": "2"},
+            {"lines": ["3"], "continued": True, "next": "3"},
+            {"lines": ["", "行4"], "continued": True},
+        ]
+        return pages[int(params.cursor or 0)]
 
     async def imported(self, params: Import, call: Call) -> Any:
         """Collects the lines of an upload."""
@@ -191,9 +195,16 @@ async def test_progress_reaches_the_callback() -> None:
 
 
 async def test_export_goes_through_all_pages() -> None:
-    """Lines come one by one, whatever the pages."""
-    async with memory_of() as (_, _, memory):
-        assert [line async for line in memory.export("s")] == [f"行{n}" for n in range(5)]
+    """Lines come whole and one by one, whatever the pages, from both clients."""
+    wanted = [f"行{n}" for n in range(5)]
+    async with memory_of() as (served, _, memory):
+        assert [line async for line in memory.export("s")] == wanted
+
+        def again() -> list[str]:
+            with connect_sync(served.path) as client:
+                return list(client.export("s"))
+
+        assert await in_thread(again) == wanted
 
 
 async def test_import_is_cut_into_frames(monkeypatch: pytest.MonkeyPatch) -> None:

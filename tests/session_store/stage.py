@@ -211,6 +211,8 @@ class Stage:
         while True:
             asked = ExportSession(session=session, limit=page, cursor=cursor)
             answer = await self.store.export_session(asked)
+            if answer.continued:
+                lines[-1] += answer.lines.pop(0)
             lines += answer.lines
             cursor = answer.next
             if cursor is None:

@@ -10,8 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from session_store.stage import Stage, assistant, scratch, user
-from turnmark_events.errors import NotFound
+from turnmark_events.errors import NotFound, Refused
+from turnmark_session_store import export
 from turnmark_session_store.model import Speaker
+from turnmark_session_store.paging import cursor_of
+from turnmark_session_store.requests import ExportSession
 
 pytestmark = pytest.mark.anyio
 
@@ -48,6 +51,21 @@ async def test_is_the_same_in_pages(stage: Stage) -> None:
     whole = await stage.export()
     for page in (1, 2, 3, 9, 10):
         assert await stage.export(page=page) == whole
+
+
+@pytest.mark.parametrize("page", [1, 2, 9])
+async def test_a_long_line_comes_in_parts(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, page: int
+) -> None:
+    """Whatever a frame takes, each line comes whole once its parts are put together."""
+    await stage.append(user("a" * 1_000, "a"), "b", user("长" * 700, "c"))
+    whole = await stage.export()
+    for part in (250, 300, 999, len(whole[1])):
+        monkeypatch.setattr(export, "_PART_CHARACTERS", part)
+        assert await stage.export(page=page) == whole
+    beyond = cursor_of(1, len(whole[1]))
+    with pytest.raises(Refused, match="begin again"):
+        await stage.store.export_session(ExportSession(session="s", cursor=beyond))
 
 
 async def test_an_unknown_session_is_not_found(stage: Stage) -> None:

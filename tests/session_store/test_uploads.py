@@ -25,6 +25,22 @@ def test_the_last_part_brings_all_of_it_once() -> None:
         uploads.collect(ImportLines(lines=["3"], upload=name, last=True))
 
 
+def test_a_line_may_come_in_parts() -> None:
+    """But for the header, by which rules are looked up before all of it is here."""
+    uploads = Uploads()
+    name, _ = uploads.collect(ImportLines(lines=["头", "a"]))
+    uploads.collect(ImportLines(lines=["中"], upload=name, continued=True))
+    last = ImportLines(lines=["b", "end"], upload=name, continued=True, last=True)
+    assert uploads.collect(last)[1] == ["头", "a中b", "end"]
+    for lines in (["头"], []):
+        name, _ = uploads.collect(ImportLines(lines=lines))
+        with pytest.raises(Refused, match="no line after the header"):
+            uploads.collect(ImportLines(lines=["x"], upload=name, continued=True))
+    name, _ = uploads.collect(ImportLines(lines=["头", "a"]))
+    with pytest.raises(Refused, match="no line after the header"):
+        uploads.collect(ImportLines(lines=[], upload=name, continued=True))
+
+
 def test_what_comes_whole_is_not_kept() -> None:
     """One part is both the first and the last."""
     uploads = Uploads()

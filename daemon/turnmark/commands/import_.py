@@ -287,12 +287,6 @@ def _files_below(directory: Path) -> Iterator[Path]:
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, Refused) and {"bytes", "limit"} <= error.facts.keys():
-        size, most = error.facts["bytes"], error.facts["limit"]
-        return (
-            f"a turn takes {size:,} bytes, and a request holds {most:,}: it was not imported. "
-            "Where the daemon follows the agent's own directory it is read"
-        )
     if isinstance(error, TurnmarkError):
         return error.message
     if isinstance(error, UnicodeDecodeError):
