@@ -123,6 +123,11 @@ class Index:
         with self._file.writing() as db:
             _stamp(db, number)
 
+    @property
+    def is_damaged(self) -> bool:
+        """Tells whether something of it could not be read, and it was not rebuilt since."""
+        return self._file.is_damaged
+
     def add_turns(self, docs: Iterable[TurnDoc]) -> None:
         """Adds turns, or replaces them by label, in one transaction; forgotten ones stay out."""
         with self._file.writing() as db:

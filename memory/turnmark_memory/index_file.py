@@ -89,6 +89,8 @@ class IndexFile:
         """Counts how often another file took the place: its rows have nothing to do with before."""
         self.on_change: Callable[[], None] = _nothing
         """Called after each write, in the thread that wrote; must return at once."""
+        self.is_damaged = False
+        """Tells whether something could not be read, until another file takes the place."""
         with _named_errors(path):
             self._writer = _open_or_replace(path)
 
@@ -100,7 +102,7 @@ class IndexFile:
     @contextmanager
     def writing(self) -> Generator[Database]:
         """Gives the writer inside a transaction, alone; waits for the writer before."""
-        with self._write_lock, _named_errors(self.path):
+        with self._write_lock, self._noted_errors():
             try:
                 with self._writer as db:
                     yield db
@@ -114,7 +116,7 @@ class IndexFile:
 
         Must not be nested in one thread: an exchange between the two would wait for itself.
         """
-        with _named_errors(self.path):
+        with self._noted_errors():
             db = self._take()
             try:
                 yield db
@@ -129,7 +131,7 @@ class IndexFile:
         Raises:
             Busy: if one of them does not end in time; nothing is wrong, try again.
         """
-        with self._write_lock, _named_errors(self.path):
+        with self._write_lock, self._noted_errors():
             if not _truncate_log(self._writer):
                 raise Busy(
                     f"the log of the index {self.path} is being read and could not be emptied; "
@@ -162,9 +164,19 @@ class IndexFile:
             remove(self.path)
             beside.replace(self.path)
             self._writer = _connect(self.path)
+            self.is_damaged = False
             self.writes += 1
             self.exchanges += 1
         self.on_change()
+
+    @contextmanager
+    def _noted_errors(self) -> Generator[None]:
+        try:
+            with _named_errors(self.path):
+                yield
+        except DamagedIndex:
+            self.is_damaged = True
+            raise
 
     def _take(self) -> Database:
         with self._pool:
@@ -230,8 +242,8 @@ def _named_errors(path: Path) -> Generator[None]:
         yield
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise DamagedIndex(
-            f"the index {path} is damaged ({error}); it is derived: `turnmark doctor --repair` or "
-            "a restart builds it anew",
+            f"the index {path} is damaged ({error}); it is derived, and made anew from the files: "
+            "try again in a moment",
             path=str(path),
         ) from error
     except apsw.Error as error:

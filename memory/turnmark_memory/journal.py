@@ -198,17 +198,21 @@ class Journalling:
         Raises:
             Unavailable: if the disk still fails.
         """
-        was_behind = self._unfinished or self._stale
+        was_behind = self._unfinished or self._is_stale()
         if self._unfinished:
             await self._finish_all(
                 await self._store.read(lambda db: open_installs(db, self._workspace))
             )
             self._unfinished = False
-        if self._stale:
+        if self._is_stale():
             await anyio.to_thread.run_sync(self._clear_staging)
             await self._derived.rebuild()
             self._stale = False
         return was_behind
+
+    def _is_stale(self) -> bool:
+        """Tells whether what is derived is behind, or turned out to be damaged (law 11)."""
+        return self._stale or self._shelf.index.is_damaged
 
     async def roll_forward(self, installs: Sequence[OpenInstall]) -> None:
         """Finishes installs that an earlier process journalled; asks no writer.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from datetime import UTC, date, datetime, time
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 import anyio.abc
@@ -32,6 +32,7 @@ from turnmark_memory.embedding.embedder import Embedder
 from turnmark_memory.embedding.meaning import Meaning
 from turnmark_memory.flushing import FlushAnswer, Flushing, Progress
 from turnmark_memory.forgetting import ForgetPlan, Forgetting, Forgot
+from turnmark_memory.index_file import DamagedIndex
 from turnmark_memory.install import Installer
 from turnmark_memory.locality import BUILTIN
 from turnmark_memory.models.model import Model
@@ -68,21 +69,15 @@ from turnmark_memory.topic_listing import TopicList, list_topics
 from turnmark_memory.undoing import Undoing, Undone
 from turnmark_memory.uses import Uses
 from turnmark_memory.worker import Worker
-from turnmark_memory.workspace import (
-    TOPICS,
-)
+from turnmark_memory.workspace import TOPICS
 from turnmark_memory.writers.writer import Writer
 from turnmark_memory.writing import Writing
 from turnmark_session_store import SessionStore
 from turnmark_session_store.backlog import park_backlog
-from turnmark_session_store.marks import (
-    workspace_key,
-)
+from turnmark_session_store.marks import workspace_key
 from turnmark_session_store.transaction import Transaction
 
 log = structlog.get_logger(__name__)
-
-T = TypeVar("T")
 
 _FAILED = frozenset({"failed"})
 
@@ -231,7 +226,18 @@ class Memory:
         return memory
 
     async def _take_up(self) -> None:
-        """Brings everything to one revision before anybody asks for anything."""
+        """Brings everything to one revision before anybody asks for anything.
+
+        An index that turns out to be damaged on the way is built anew from the files (law 11).
+        """
+        try:
+            await self._bring_to_one_revision()
+        except DamagedIndex as error:
+            log.warning("index_damaged", reason=error.message)
+            await self.installer.catch_up()
+            await self._bring_to_one_revision()
+
+    async def _bring_to_one_revision(self) -> None:
         taking_up = TakingUp(self._store, self._shelf, self.installer, self.key)
         rebuilt = await taking_up.take_up(
             writer=self._writer.name, holds_backlog=self.holds_backlog

@@ -11,6 +11,7 @@ import anyio.to_thread
 import structlog
 
 from turnmark_memory.failing import end_pauses_ahead
+from turnmark_memory.index_file import DamagedIndex
 from turnmark_memory.install import Installer
 from turnmark_memory.shelf import Shelf
 from turnmark_memory.whereabouts import note_place
@@ -105,13 +106,17 @@ class TakingUp:
     async def _is_index_behind(self) -> bool:
         """Tells whether the index lacks an install, or turns: a power cut may cost its last writes.
 
-        Turns of which nothing was kept come without an install, so they are counted.
+        Turns of which nothing was kept come without an install, so they are counted. One that is
+        damaged lacks anything.
         """
         revision = await self._known_revision()
         index, archive = self._shelf.index, self._shelf.archive
 
         def look() -> bool:
-            return index.revision != revision or index.counts().turns != archive.count()
+            try:
+                return index.revision != revision or index.counts().turns != archive.count()
+            except DamagedIndex:
+                return True
 
         return await anyio.to_thread.run_sync(look)
 

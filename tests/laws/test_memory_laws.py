@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
+import apsw
 import msgspec
 import pytest
 from structlog.testing import capture_logs
@@ -16,6 +18,7 @@ from laws.soundness import places_with
 from memory.at_work import Hold, Poisoned, assistant, at_work, keep, keep_each, numbered, user
 from turnmark_events.types import TipIdle, TipMoved
 from turnmark_memory import evidence
+from turnmark_memory.index_file import DamagedIndex
 from turnmark_memory.model import Add, Answer, Batch, Edits
 from turnmark_memory.requests import ContextRequest, RecallRequest, TopicsRequest
 from turnmark_memory.revisions import history
@@ -466,6 +469,38 @@ async def test_an_index_that_breaks_while_it_is_used_is_made_anew() -> None:
             hits = (await work.memory.recall(RecallRequest(query="fact m1", kinds=("block",)))).hits
         assert [hit.text for hit in hits][:1] == ["fact m1"]
         assert "index_damaged" in {one["event"] for one in logs}
+
+
+@pytest.mark.parametrize("table", ["turn", "block"])
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_an_index_that_broke_keeps_nothing_from_being_written(
+    table: str, *, restarts: bool
+) -> None:
+    """Law 11: a start makes it anew, and so does the worker, though nobody asks for anything."""
+    async with at_work() as work:
+        await work.say("s", "m1", "m2")
+        await work.flush()
+        await work.restart()
+        spoil(work.root / ".turnmark" / "index.db", table)
+        if restarts:
+            await work.restart()
+        await work.say("s", "m3")
+        with suppress(DamagedIndex):  # who meets the damage is told
+            await work.flush()
+        await work.flush()
+        assert sorted(work.facts()) == ["m1", "m2", "m3"]
+        assert (await work.memory.recall(RecallRequest(query="fact m1"))).hits
+
+
+def spoil(file: Path, table: str) -> None:
+    """Breaks the first page of a table in a database file."""
+    db = apsw.Connection(str(file))
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    ((page,),) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,))
+    db.close()
+    with file.open("r+b") as opened:
+        opened.seek((page - 1) * 4096)
+        opened.write(b"\xff" * 4096)
 
 
 def add_nothing(_: Batch) -> Answer:
