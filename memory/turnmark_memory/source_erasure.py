@@ -40,14 +40,16 @@ def erase_lines(tree: Rooted, path: str, forgotten: Collection[int]) -> None:
 def erase_displaced(tree: Rooted) -> None:
     """Overwrites and removes what was displaced; at a start, what a crash left of it."""
     with tree.directory(STAGING, create=True) as staging_fd:
-        mine = [name for name in names_in(staging_fd) if name.startswith(_PREFIX)]
-        for name in mine:
+        for name in _displaced(staging_fd):
             durable.heal_exchange(staging_fd, name.removesuffix(durable.FALLBACK_SUFFIX))
-        for name in names_in(staging_fd):
-            if name in mine:
-                _overwrite(staging_fd, name)
-                os.unlink(name, dir_fd=staging_fd)
+        for name in _displaced(staging_fd):  # under other names, where one was healed
+            _overwrite(staging_fd, name)
+            os.unlink(name, dir_fd=staging_fd)
         os.fsync(staging_fd)
+
+
+def _displaced(staging_fd: int) -> list[str]:
+    return [name for name in names_in(staging_fd) if name.startswith(_PREFIX)]
 
 
 def _overwrite(dir_fd: int, name: str) -> None:

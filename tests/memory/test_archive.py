@@ -281,6 +281,18 @@ def test_crash_while_forgetting_is_finished_by_the_next(
         assert list((workspace.root / ".turnmark/staging").iterdir()) == []
 
 
+def test_a_start_erases_what_a_crash_left_under_its_other_name(workspace: Workspace) -> None:
+    """Between two renames, where files can not be exchanged in one step."""
+    staging = workspace.root / ".turnmark" / "staging"
+    staging.mkdir(exist_ok=True)
+    left = staging / "forget-0123456789abcdef.old"
+    left.write_text("hunter2")
+    with left.open("rb") as opened:
+        Archive(workspace).close()
+        assert list(staging.iterdir()) == []
+        assert opened.read() == bytes(len("hunter2"))
+
+
 def test_scan_goes_on_through_a_forgetting(archive: Archive) -> None:
     """A file that is written anew under a scan is read on from the same line."""
     lines = archive.append([turn(number) for number in range(1300)])
