@@ -34,7 +34,7 @@ from turnmark_session_store.transcripts.live import LiveReader
 from turnmark_session_store.transcripts.openclaw.database import OpenClawDatabaseReader
 from turnmark_session_store.transcripts.openclaw.live import OpenClawLiveReader
 from turnmark_session_store.transcripts.openclaw.sessions import AGENT as OPENCLAW
-from turnmark_session_store.transcripts.opencode.live import OpencodeDatabases
+from turnmark_session_store.transcripts.opencode.database import OpencodeDatabaseReader
 from turnmark_session_store.transcripts.opencode.sessions import AGENT as OPENCODE
 from turnmark_session_store.transcripts.opencode.storage import OpencodeStorages, StorageTail
 from turnmark_session_store.transcripts.openprogram.reader import AGENT as OPENPROGRAM
@@ -84,7 +84,7 @@ _FOLLOWED: Mapping[str, Sequence[Making]] = {
     PI: (_files(PiLiveReader),),
     HERMES: (_databases(HermesDatabaseReader),),
     OPENCODE: (
-        _databases(OpencodeDatabases),
+        _databases(OpencodeDatabaseReader),
         lambda store, root, options: StorageTail(store, OpencodeStorages(), root, **options),
     ),
     OPENPROGRAM: (lambda store, root, options: OpenProgramTail(store, root, **options),),

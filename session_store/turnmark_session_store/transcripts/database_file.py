@@ -26,6 +26,7 @@ from typing import Any, TypeVar, cast
 import apsw
 
 from turnmark_events.errors import Unavailable
+from turnmark_session_store.transcripts.json_lines import unreadable
 from turnmark_session_store.transcripts.line_file import FileStamp
 
 T = TypeVar("T")
@@ -189,7 +190,7 @@ def begins_as_database(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
 
 
 def database_of(path: Path) -> Path | None:

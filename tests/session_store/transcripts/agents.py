@@ -47,7 +47,7 @@ from turnmark_session_store.transcripts.openclaw.database import OpenClawDatabas
 from turnmark_session_store.transcripts.openclaw.live import OpenClawLiveReader
 from turnmark_session_store.transcripts.openclaw.reader import OpenClawReader
 from turnmark_session_store.transcripts.openclaw.tables import NAME
-from turnmark_session_store.transcripts.opencode.live import OpencodeDatabases
+from turnmark_session_store.transcripts.opencode.database import OpencodeDatabaseReader
 from turnmark_session_store.transcripts.opencode.reader import OpencodeReader
 from turnmark_session_store.transcripts.openprogram.reader import OpenProgramReader
 from turnmark_session_store.transcripts.openprogram.tail import OpenProgramTail
@@ -282,7 +282,7 @@ def _log_of(database: Path) -> Path:
 
 
 def _follow_opencode(store: SessionStore, root: Path, patience: Patience, **more: Any) -> Tail:
-    reader = OpencodeDatabases(patience, undo_seconds=patience.orphan_seconds)
+    reader = OpencodeDatabaseReader(patience, undo_seconds=patience.orphan_seconds)
     return DatabaseTail(store, reader, root, rest_per_work=0.0, **more)
 
 

@@ -42,7 +42,7 @@ from session_store.transcripts.tailing import (
 from turnmark_session_store.queries import rows_of
 from turnmark_session_store.requests import ForkPoint
 from turnmark_session_store.transcripts.database_tail import DatabaseTail
-from turnmark_session_store.transcripts.opencode.live import OpencodeDatabases
+from turnmark_session_store.transcripts.opencode.database import OpencodeDatabaseReader
 from turnmark_session_store.transcripts.opencode.reader import OpencodeReader
 from turnmark_session_store.transcripts.opencode.storage import OpencodeStorages, StorageTail
 from turnmark_session_store.transcripts.recognise import find_transcripts
@@ -441,7 +441,7 @@ async def test_whatever_stands_in_the_rows_is_read_and_imported(
         await import_files(stage, [program.path, *files.paths()], OPENCODE)
         assert (await dag_of(stage), stage.seq) == (found, seq)
         for tail in (
-            DatabaseTail(stage.store, OpencodeDatabases(IMPATIENT), tmp_path),
+            DatabaseTail(stage.store, OpencodeDatabaseReader(IMPATIENT), tmp_path),
             StorageTail(stage.store, OpencodeStorages(IMPATIENT), tmp_path),
         ):
             with anyio.fail_after(60):

@@ -1,4 +1,4 @@
-"""Tests of `session_store/transcripts/opencode/live.py`: a tail comes to what an import gives."""
+"""Tests of `session_store/transcripts/opencode/database.py`: a tail comes to an import's result."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from turnmark_session_store.transcripts.database_file import read_database
 from turnmark_session_store.transcripts.database_live import Conversation
 from turnmark_session_store.transcripts.database_tail import DatabaseTail
 from turnmark_session_store.transcripts.live import Patience
-from turnmark_session_store.transcripts.opencode.live import OpencodeDatabases
+from turnmark_session_store.transcripts.opencode.database import OpencodeDatabaseReader
 from turnmark_session_store.transcripts.opencode.reader import OpencodeReader
 from turnmark_session_store.transcripts.opencode.storage import OpencodeStorages, StorageTail
 
@@ -54,7 +54,7 @@ class Tailed(tailing.Tailed):
     def _follow(
         self, store: SessionStore, root: Path, patience: Patience, **more: Any
     ) -> DatabaseTail:
-        reader = OpencodeDatabases(patience, undo_seconds=self._undo_seconds)
+        reader = OpencodeDatabaseReader(patience, undo_seconds=self._undo_seconds)
         return DatabaseTail(store, reader, root, rest_per_work=0.0, **more)
 
 
@@ -533,7 +533,7 @@ def test_only_what_changed_is_read_again(program: Opencode) -> None:
     quiet, busy = program.open("a"), program.open("b")
     program.exchange(quiet, "one", "two")
     program.exchange(busy, "three", "four")
-    reader = OpencodeDatabases(PATIENT)
+    reader = OpencodeDatabaseReader(PATIENT)
     before = {one.name: one.fingerprint for one in _conversations(program, reader)}
     told = program.begin(busy, role="assistant")
     part = program.part(told, type="text", text="")
@@ -554,7 +554,7 @@ def test_only_what_changed_is_read_again(program: Opencode) -> None:
     assert after == seen[-1], "an archived session is remembered as any other"
 
 
-def _conversations(program: Opencode, reader: OpencodeDatabases) -> list[Any]:
+def _conversations(program: Opencode, reader: OpencodeDatabaseReader) -> list[Any]:
     return list(read_database(program.path, reader.conversations))
 
 

@@ -14,9 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from turnmark_events.errors import Unavailable
 from turnmark_session_store.transcripts.fields import list_at, mapping_at, string_at
-from turnmark_session_store.transcripts.json_lines import parse_line
+from turnmark_session_store.transcripts.json_lines import parse_line, unreadable
 from turnmark_session_store.transcripts.opencode.chain import SessionRecord
 from turnmark_session_store.transcripts.opencode.info import (
     RANK_EXPORT,
@@ -279,7 +278,7 @@ def _files_in(folder: Path) -> list[Path]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise _unreadable(folder, error) from error
+        raise unreadable(folder, error) from error
 
 
 def _object(path: Path, warnings: list[ReadWarning]) -> Mapping[str, Any]:
@@ -295,11 +294,6 @@ def _record(path: Path) -> dict[str, Any] | str:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     record = parse_line(data)
     return "empty" if record is None else record
-
-
-def _unreadable(path: Path, error: OSError) -> Unavailable:
-    message = f"The transcript {path} can't be read ({error.strerror}); check its permissions."
-    return Unavailable(message, file=str(path))

@@ -28,7 +28,6 @@ from turnmark_session_store.transcripts.opencode.words import (
     unquoted,
 )
 
-_ABORTED = "MessageAbortedError"
 _COMPACTION = "compaction"
 
 

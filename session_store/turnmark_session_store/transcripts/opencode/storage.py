@@ -13,21 +13,21 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from turnmark_events.errors import Unavailable
 from turnmark_session_store.transcripts.conversation_checkpoints import FileIdentity
 from turnmark_session_store.transcripts.conversation_tail import ConversationTail
 from turnmark_session_store.transcripts.database_file import directory_of, read_database, stamp_of
 from turnmark_session_store.transcripts.database_live import Conversation
 from turnmark_session_store.transcripts.fields import mapping_at, string_at
+from turnmark_session_store.transcripts.json_lines import unreadable
 from turnmark_session_store.transcripts.live import Patience, Standing
 from turnmark_session_store.transcripts.opencode.chain import without_sessions
-from turnmark_session_store.transcripts.opencode.families import joined
-from turnmark_session_store.transcripts.opencode.files import KINDS, Storage, id_in, read_object
-from turnmark_session_store.transcripts.opencode.live import (
+from turnmark_session_store.transcripts.opencode.database import (
     PATIENCE,
     PATTERNS,
     stand,
 )
+from turnmark_session_store.transcripts.opencode.families import joined
+from turnmark_session_store.transcripts.opencode.files import KINDS, Storage, id_in, read_object
 from turnmark_session_store.transcripts.opencode.records import moment_of
 from turnmark_session_store.transcripts.opencode.sessions import AGENT
 from turnmark_session_store.transcripts.opencode.tables import sessions_with_messages
@@ -189,6 +189,5 @@ def _stat(path: Path) -> _Stat:
     except FileNotFoundError:
         return _Stat(path.name, 0, 0)  # gone since it was listed
     except OSError as error:
-        message = f"The transcript {path} can't be read ({error.strerror}); check its permissions."
-        raise Unavailable(message, file=str(path)) from error
+        raise unreadable(path, error) from error
     return _Stat(path.name, status.st_mtime_ns, status.st_size)

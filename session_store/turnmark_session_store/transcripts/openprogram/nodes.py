@@ -16,10 +16,9 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from turnmark_events.errors import Unavailable
 from turnmark_session_store.recordable import replace_surrogates
 from turnmark_session_store.transcripts.fields import count_at, mapping_at, string_at
-from turnmark_session_store.transcripts.json_lines import parse_line
+from turnmark_session_store.transcripts.json_lines import parse_line, unreadable
 from turnmark_session_store.transcripts.moments import moment_ms, written_time
 
 NodeRole = Literal["user", "llm", "code"]
@@ -88,8 +87,7 @@ def read_node(path: Path) -> Node | str:
     except FileNotFoundError:
         return "was taken away while its session was read"
     except OSError as error:
-        message = f"{path} can't be read ({error.strerror}); check its permissions."
-        raise Unavailable(message, path=str(path)) from error
+        raise unreadable(path, error) from error
     return parse_node(content, path.name)
 
 

@@ -67,7 +67,7 @@ _UNDO_SECONDS: Final = 10.0
 _MARKED_SESSIONS: Final = 64
 
 
-class OpencodeDatabases:
+class OpencodeDatabaseReader:
     """opencode's `DatabaseReader`; its directory is `opencode` below XDG_DATA_HOME."""
 
     agent = AGENT
