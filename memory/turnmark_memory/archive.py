@@ -21,7 +21,6 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 
 import apsw
 import msgspec
-import structlog
 
 from turnmark_events.errors import Unavailable
 from turnmark_memory import durable
@@ -34,8 +33,6 @@ from turnmark_memory.source_map import Place, SourceMap
 from turnmark_memory.workspace import Workspace
 
 __all__ = ["Archive", "ArchivedTurn", "SourceLine"]
-
-log = structlog.get_logger(__name__)
 
 # BLAKE2b with a digest of 32 bytes: two labels of this length are two turns with one key.
 _LABEL_HEX_LIMIT = 64

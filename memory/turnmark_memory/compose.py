@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from datetime import date, datetime
 
 import msgspec
-import structlog
 
 from turnmark_events.errors import NotFound, Refused, Stale, TurnmarkError
 from turnmark_memory.apply import Applied, Sources, apply_edits
@@ -28,8 +27,6 @@ from turnmark_memory.shelf import Shelf
 from turnmark_memory.sparing import spared
 from turnmark_memory.topic import Block
 from turnmark_memory.topic_path import topic_path
-
-log = structlog.get_logger(__name__)
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):

@@ -96,22 +96,6 @@ def stage(dir_fd: int, name: str, content: bytes) -> None:
     os.rename(torn, name, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
 
 
-def write_new(staging_fd: int, dir_fd: int, name: str, content: bytes) -> None:
-    """Creates `name` with `content`, durably.
-
-    Raises:
-        FileExistsError: if `name` is there; it is left as it is.
-    """
-    staged = _staged_name(name)
-    stage(staging_fd, staged, content)
-    try:
-        rename_new(staging_fd, staged, dir_fd, name)
-    except FileExistsError:
-        os.unlink(staged, dir_fd=staging_fd)
-        raise
-    os.fsync(dir_fd)
-
-
 def replace(staging_fd: int, dir_fd: int, name: str, content: bytes) -> None:
     """Makes `name` hold `content`, durably; readers see the old file or the new one, whole.
 

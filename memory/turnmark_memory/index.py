@@ -425,13 +425,17 @@ class Index:
         """Tells whether the turn with this label was erased on request."""
         return self._one("SELECT 1 FROM forgotten WHERE label = ?", label) is not None
 
-    def search_turns(self, terms: Sequence[str], k: int, filters: Filters) -> list[Found]:
-        """Returns up to `k` turns that have at least one of `terms`, best BM25 first."""
-        return self._search("turn", terms, k, filters)
-
-    def search_blocks(self, terms: Sequence[str], k: int, filters: Filters) -> list[Found]:
-        """Returns up to `k` blocks that have at least one of `terms`, best BM25 first."""
-        return self._search("block", terms, k, filters)
+    def search(self, kind: Kind, terms: Sequence[str], k: int, filters: Filters) -> list[Found]:
+        """Returns up to `k` documents that have at least one of `terms`, best BM25 first."""
+        chosen, present = affordable(self.frequencies(kind, terms))
+        if not chosen:
+            return []
+        with self._file.reading() as db:
+            found = search(db, kind, chosen, k, filters)
+            if len(found) < k and len(chosen) < len(present) and is_narrow(filters):
+                # What was left out may be all that the documents behind the filter have.
+                found = search(db, kind, present, k, filters)
+        return found
 
     def likely(self, kind: Kind, terms: Sequence[str], k: int, filters: Filters) -> list[Found]:
         """Returns up to `k` documents that `terms` speak for, as candidates for a closer look.
@@ -439,7 +443,7 @@ class Index:
         Among few documents that is what BM25 says, among many the rarity of the terms they have.
         """
         if self.size(kind) <= MANY:
-            return self._search(kind, terms, k, filters)
+            return self.search(kind, terms, k, filters)
         size, writes, counted = self.size(kind), self._file.writes, self._frequencies[kind]
         with self._file.reading() as db:
             counts = counted.of(db, kind, terms, size=size, writes=writes, listed=MOST_LISTED)
@@ -448,7 +452,7 @@ class Index:
         if len(found) < k and is_narrow(filters):
             # What was not listed may be all that the documents behind the filter have.
             known = {one.row for one in found}
-            more = self._search(kind, terms, k, filters)
+            more = self.search(kind, terms, k, filters)
             found += [one for one in more if one.row not in known][: k - len(found)]
         return found
 
@@ -497,17 +501,6 @@ class Index:
         sql = "SELECT 1 FROM speaker WHERE term = ?"
         with self._file.reading() as db:
             return frozenset(term for term in terms if db.execute(sql, (term,)).fetchone())
-
-    def _search(self, kind: Kind, terms: Sequence[str], k: int, filters: Filters) -> list[Found]:
-        chosen, present = affordable(self.frequencies(kind, terms))
-        if not chosen:
-            return []
-        with self._file.reading() as db:
-            found = search(db, kind, chosen, k, filters)
-            if len(found) < k and len(chosen) < len(present) and is_narrow(filters):
-                # What was left out may be all that the documents behind the filter have.
-                found = search(db, kind, present, k, filters)
-        return found
 
     def _turn_at(self, row: int | None) -> TurnDoc | None:
         found = self._one(f"SELECT {TURN_COLUMNS} FROM turn WHERE row = ?", row)

@@ -85,7 +85,7 @@ class Surroundings:
         found: dict[str, float] = {}
         for turn in turns:
             terms = query_of(turn.text[:_QUERY_CHARACTERS]).terms
-            for one in self._shelf.index.search_blocks(terms, _SHOWN_PER_TURN, Filters()):
+            for one in self._shelf.index.search("block", terms, _SHOWN_PER_TURN, Filters()):
                 found[one.ref] = max(found.get(one.ref, 0.0), one.score)
         return sorted(found, key=lambda ref: (-found[ref], ref))
 

@@ -12,7 +12,6 @@ import pytest
 from laws.power_cut import watched
 from laws.soundness import places_with, store_faults, workspace_faults
 from memory.at_work import NOTHING, AtWork, Scribe, at_work, tokens, user
-from turnmark_memory import durable
 from turnmark_memory.archive import Archive
 from turnmark_memory.durable import digest_of
 from turnmark_memory.exchange import close_exchange, exchange
@@ -21,7 +20,6 @@ from turnmark_memory.labels import label_of
 from turnmark_memory.model import Answer, Batch, Evidence
 from turnmark_memory.requests import RecallRequest, RememberRequest
 from turnmark_memory.revisions import RevisionRecord, read_record, write_record
-from turnmark_memory.rooted import Rooted
 from turnmark_memory.workspace import RevisionStamp, Workspace
 from turnmark_session_store import failpoints
 from turnmark_session_store.database import open_writer
@@ -124,18 +122,6 @@ def test_a_replaced_file_is_the_new_one_and_a_removed_one_is_gone(
     with Workspace.open(after_record) as workspace:
         assert read_record(workspace, 3) == record
         assert workspace.revision() == RevisionStamp(revision=3, at=AT)
-
-
-def test_a_new_file_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under its name, with its bytes."""
-    tree = Rooted(tmp_path)
-    (tmp_path / "staging").mkdir()
-    with watched(tmp_path, monkeypatch) as disk:
-        with tree.directory("staging") as staging_fd, tree.directory("") as root_fd:
-            durable.write_new(staging_fd, root_fd, "made", b"words")
-        left = disk.leave(tmp_path.with_name("left"))
-    tree.close()
-    assert (left / "made").read_bytes() == b"words"
 
 
 def test_a_new_store_keeps_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

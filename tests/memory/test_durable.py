@@ -79,16 +79,6 @@ def test_heal_finishes_the_fallback_after_a_crash(tmp_path: Path, fd: int) -> No
     assert names(tmp_path) == ["a", "b"]
 
 
-def test_write_new_creates_once(tmp_path: Path, fd: int) -> None:
-    """The second writer is told, and leaves nothing behind."""
-    durable.write_new(fd, fd, "x", b"one")
-    with pytest.raises(FileExistsError):
-        durable.write_new(fd, fd, "x", b"two")
-    assert (tmp_path / "x").read_bytes() == b"one"
-    assert names(tmp_path) == ["x"]
-    assert (tmp_path / "x").stat().st_mode & 0o777 == 0o600
-
-
 def test_replace_is_whole_under_a_reader(tmp_path: Path, fd: int) -> None:
     """A descriptor opened before still reads the old bytes; the name has the new ones."""
     durable.replace(fd, fd, "x", b"old" * 1000)

@@ -38,11 +38,11 @@ def index(path: Path) -> Iterator[Index]:
 
 
 def turns(index: Index, question: str, filters: Filters = ALL) -> set[str]:
-    return {found.ref for found in index.search_turns(query_of(question).terms, 50, filters)}
+    return {found.ref for found in index.search("turn", query_of(question).terms, 50, filters)}
 
 
 def blocks(index: Index, question: str, filters: Filters = ALL) -> set[str]:
-    return {found.ref for found in index.search_blocks(query_of(question).terms, 50, filters)}
+    return {found.ref for found in index.search("block", query_of(question).terms, 50, filters)}
 
 
 @pytest.mark.parametrize("question", ["Python", "后端", "服务", "pythonの後", "August 9, 2026"])
@@ -437,8 +437,8 @@ def contents(index: Index) -> object:
         *(
             sorted((one.ref, round(one.score, 9), one.terms) for one in found)
             for found in (
-                index.search_turns(question.terms, 50, ALL),
-                index.search_blocks(question.terms, 50, ALL),
+                index.search("turn", question.terms, 50, ALL),
+                index.search("block", question.terms, 50, ALL),
             )
         ),
     )

@@ -133,5 +133,5 @@ def test_few_documents_are_all_scored(tmp_path: Path) -> None:
     index = Index.open(tmp_path / "index.db")
     index.add_turns(turn(f"s-{i}", "apples pears", i) for i in range(40))
     terms = query_of("apples pears").terms
-    assert index.likely("turn", terms, 30, ALL) == index.search_turns(terms, 30, ALL)
+    assert index.likely("turn", terms, 30, ALL) == index.search("turn", terms, 30, ALL)
     index.close()

@@ -119,11 +119,6 @@ class Meaning:
         self._embedded = self._documents = 0
         self._caught_up = anyio.Event()
 
-    @property
-    def has_embedder(self) -> bool:
-        """Tells whether anything can be found by meaning here."""
-        return self._embedder is not None
-
     def status(self) -> MeaningStatus:
         """Returns how far it is; costs nothing."""
         return MeaningStatus(

@@ -9,7 +9,6 @@ from typing import Any, Final, cast
 # An object, and not a brace in prose: a name or the end follows.
 _OPENING: Final = re.compile(r'\{\s*["}]')
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_PROSE_SHOWN_CHARACTERS: Final = 40
 
 _DECODER: Final = json.JSONDecoder(strict=False)
 """Takes line ends inside strings, which models leave unescaped; they can mean nothing else."""
