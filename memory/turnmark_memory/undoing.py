@@ -205,8 +205,24 @@ class _Undo:
             return
         old = patched(content, file.back)
         brought = b"".join(hunk.put for hunk in file.back)
-        if digest_of(old) == file.before and self._all_resolve(brought):
+        if (
+            digest_of(old) == file.before
+            and self._all_resolve(brought)
+            and self._names_all(file.topic, old)
+        ):
             found[file.topic] = old
+
+    def _names_all(self, topic: str, content: bytes) -> bool:
+        """Tells whether bytes from before name each block that comes back with them.
+
+        A file that a person made bore no ids when it was seen: its blocks would be nobody's.
+        """
+        before = parse(content)
+        return all(
+            before.named(change.block) is not None
+            for change in self._record.changes
+            if change.topic == topic and change.old is not None
+        )
 
     def _refusal(self, *, any_left: bool) -> Refused:
         number = self._record.revision

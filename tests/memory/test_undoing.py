@@ -12,7 +12,7 @@ from memory.at_work import AtWork, at_work
 from memory.by_hand import ByHand, Step, lines, live_blocks, seen, steps
 from turnmark_events.errors import NotFound, Refused
 from turnmark_memory.model import Add, Merge, Move, Pin, Retire, Revise
-from turnmark_memory.requests import HistoryRequest, OwedRequest
+from turnmark_memory.requests import HistoryRequest, OwedRequest, ShowRequest
 from turnmark_memory.undoing import Undone
 from turnmark_session_store.requests import Rewind, SessionRef
 
@@ -231,6 +231,26 @@ async def test_undo_keeps_every_byte_that_a_person_changed_since() -> None:
         assert b"Dana leads billing." in now
         assert b"audits" not in now
         assert all(part in now for part in mine)
+
+
+async def test_a_file_made_by_hand_comes_back_as_blocks() -> None:
+    """It bore no ids when memory saw it: its bytes alone would be words that nobody finds."""
+    async with at_work() as work:
+        hand = await ByHand(work).begin()
+        file = work.root / "topics/people/dana.md"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("# Dana\n\nDana leads billing.\n\n她负责税务。\n")
+        await work.memory.files_changed([str(file)])
+        made = (await work.memory.history(HistoryRequest(limit=1))).revisions[0]
+        assert len(made.blocks) == 2
+        for revision in range(made.revision, made.revision + 3):
+            undone = await hand.undo(revision)
+            (listed,) = (await work.memory.history(HistoryRequest(limit=1))).revisions
+            assert set(undone.blocks) == set(listed.blocks) == set(made.blocks)
+            if revision == made.revision + 1:
+                assert set(live_blocks(work.root)) == set(made.blocks)
+                shown = await work.memory.show(ShowRequest(ref=made.blocks[0]))
+                assert shown.text == "Dana leads billing."
 
 
 async def test_undo_of_what_was_written_parks_its_turns_and_the_undo_of_that_settles_them() -> None:
