@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+from typing import TypeGuard
 
 _PLAIN_ID = re.compile(r"[\w.:=+-]{1,128}", re.ASCII)
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 
 
-def is_plain_id(text: str) -> bool:
+def is_plain_id(value: object) -> TypeGuard[str]:
     """Returns whether an id can be part of one here; any other is hashed, or as good as none."""
-    return _PLAIN_ID.fullmatch(text) is not None
+    return isinstance(value, str) and _PLAIN_ID.fullmatch(value) is not None
 
 
 def is_uuid(text: str | None) -> bool:

@@ -14,17 +14,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from turnmark_session_store.transcripts.fields import list_at, mapping_at, string_at
+from turnmark_session_store.transcripts.fields import mapping_at, mappings_in, string_at
+from turnmark_session_store.transcripts.ids import is_plain_id
 from turnmark_session_store.transcripts.json_lines import parse_line, unreadable
 from turnmark_session_store.transcripts.opencode.chain import SessionRecord
 from turnmark_session_store.transcripts.opencode.info import (
     RANK_EXPORT,
     RANK_FILES,
     RawMessage,
-    is_plain_id,
     session_of,
 )
-from turnmark_session_store.transcripts.opencode.records import Read, message_of_row, objects_in
+from turnmark_session_store.transcripts.opencode.records import Read, message_of_row
 from turnmark_session_store.transcripts.reader import ReadWarning
 
 SUFFIX: Final = ".json"
@@ -103,7 +103,7 @@ def read_export(path: Path) -> SessionRecord:
         return session_of({}, [], name=path.stem, rank=-1, warnings=[warning])
     info = mapping_at(record, _INFO)
     name = info.get("id")
-    entries = objects_in(list_at(record, "messages"))
+    entries = mappings_in(record.get("messages"))
     session = session_of(
         info,
         [raw for entry in entries if (raw := _entry(entry, path)) is not None],
@@ -231,7 +231,7 @@ def _entry(entry: Mapping[str, Any], path: Path) -> RawMessage | None:
     name = info.get("id")
     if not is_plain_id(name):
         return None
-    parts = objects_in(list_at(entry, "parts"))
+    parts = mappings_in(entry.get("parts"))
     return RawMessage(info, parts, Read(id=str(name), file=path.name))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import msgspec
 
 from turnmark_session_store.transcripts.fields import mapping_at, string_at
+from turnmark_session_store.transcripts.ids import is_plain_id
 from turnmark_session_store.transcripts.json_lines import parse_line
 from turnmark_session_store.transcripts.opencode.chain import Origin, Removed, SessionRecord
 from turnmark_session_store.transcripts.opencode.records import (
@@ -21,8 +21,6 @@ from turnmark_session_store.transcripts.reader import ReadWarning
 
 # Which store is believed of a session that several hold.
 RANK_FILES, RANK_OLD, RANK_EXPORT, RANK_TABLES, RANK_ROWS = range(5)
-# Of what ids may be made that come from outside; any other is as good as none.
-_PLAIN_ID = re.compile(r"[\w.:=+-]{1,128}", re.ASCII)
 _THROUGH = "through"
 
 
@@ -39,11 +37,6 @@ class RawMessage(NamedTuple):
     info: Mapping[str, Any]
     parts: Sequence[Mapping[str, Any]]
     found: Read
-
-
-def is_plain_id(value: Any) -> bool:
-    """Returns whether a value can be the id of a session or a message."""
-    return isinstance(value, str) and _PLAIN_ID.fullmatch(value) is not None
 
 
 def parse_json(value: Any) -> dict[str, Any] | str:

@@ -13,8 +13,9 @@ import msgspec
 
 from turnmark_session_store.transcripts.database_file import Database
 from turnmark_session_store.transcripts.fields import mapping_at, string_at
+from turnmark_session_store.transcripts.ids import is_plain_id
 from turnmark_session_store.transcripts.opencode.chain import Removed
-from turnmark_session_store.transcripts.opencode.info import fields_of, is_plain_id
+from turnmark_session_store.transcripts.opencode.info import fields_of
 from turnmark_session_store.transcripts.opencode.records import Read, message_of
 
 _REMOVED = "WHERE aggregate_id = ? AND type >= 'message.removed' AND type < 'message.removee'"

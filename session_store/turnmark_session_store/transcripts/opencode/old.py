@@ -10,12 +10,12 @@ from typing import Any, Final
 import msgspec
 
 from turnmark_session_store.transcripts.database_file import Database
-from turnmark_session_store.transcripts.fields import list_at, string_at
+from turnmark_session_store.transcripts.fields import mappings_in, string_at
+from turnmark_session_store.transcripts.ids import is_plain_id
 from turnmark_session_store.transcripts.opencode.chain import SessionRecord
 from turnmark_session_store.transcripts.opencode.info import (
     RANK_OLD,
     SessionRow,
-    is_plain_id,
     parse_json,
     record_of,
 )
@@ -24,7 +24,6 @@ from turnmark_session_store.transcripts.opencode.records import (
     Read,
     message_of_old_row,
     moment_of,
-    objects_in,
 )
 from turnmark_session_store.transcripts.reader import ReadWarning
 
@@ -88,7 +87,7 @@ def read_old(db: Database, row: SessionRow) -> SessionRecord:
         name = fields["id"]
         message = message_of_old_row(
             {**fields, "rowid": number},
-            objects_in(list_at(listed, "parts")),
+            mappings_in(listed.get("parts")),
             Read(str(name), db.path.name),
             summarises=name == row.state[-1],
         )

@@ -7,14 +7,14 @@ The forms: an `info` with parts (tables of 1.x, files before that, exports), a r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 
 from turnmark_session_store.model import Kind, Role
 from turnmark_session_store.transcripts.fields import (
-    list_at,
     mapping_at,
+    mappings_in,
     string_at,
 )
 from turnmark_session_store.transcripts.moments import moment_ms
@@ -115,10 +115,10 @@ def message_of_row(kind: str, data: Mapping[str, Any], seq: int, found: Read) ->
         return None
     time = mapping_at(data, "time")
     made = moment_of(time.get("created")) or moment_of(found.created)
-    content = objects_in(list_at(data, "content"))
+    content = mappings_in(data.get("content"))
     text = _words_of_row(kind, data, content)
     pictured = kind == "user" and shows_picture(
-        [{"type": "file", **file} for file in objects_in(list_at(data, "files"))]
+        [{"type": "file", **file} for file in mappings_in(data.get("files"))]
     )
     summarises = kind == _COMPACTION
     return Message(
@@ -173,11 +173,6 @@ def message_of_old_row(
             if part.get("type") == "tool_call" and (call := string_at(part, "id")) is not None
         ),
     )
-
-
-def objects_in(values: Sequence[Any]) -> list[Mapping[str, Any]]:
-    """Returns the objects among values in which anything may stand."""
-    return [cast("Mapping[str, Any]", value) for value in values if isinstance(value, dict)]
 
 
 def _spoken(parts: Sequence[Mapping[str, Any]]) -> str:

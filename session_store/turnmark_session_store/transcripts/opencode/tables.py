@@ -22,6 +22,7 @@ import msgspec
 
 from turnmark_session_store.transcripts.database_file import Database, Row
 from turnmark_session_store.transcripts.fields import string_at
+from turnmark_session_store.transcripts.ids import is_plain_id
 from turnmark_session_store.transcripts.opencode import old
 from turnmark_session_store.transcripts.opencode.chain import SessionRecord
 from turnmark_session_store.transcripts.opencode.info import (
@@ -29,7 +30,6 @@ from turnmark_session_store.transcripts.opencode.info import (
     RANK_TABLES,
     RawMessage,
     SessionRow,
-    is_plain_id,
     messages_of,
     parse_json,
     read_revert,
