@@ -6,6 +6,7 @@ import argparse
 import shlex
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -65,6 +66,30 @@ def test_bash_completes(words: list[str], offered: set[str]) -> None:
         ["bash", "-c", script], capture_output=True, text=True, timeout=60, check=True
     )
     assert (set(done.stdout.split()), done.stderr) == (offered, "")
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
+def test_bash_runs_no_name_that_it_completes(tmp_path: Path) -> None:
+    """Sessions are called what other programs, and what they read, call them."""
+    names = ("sess-1", "$(touch${IFS}ran)", "`touch${IFS}ran`", "a'b", 'a"b', "sess-2#u1")
+    (tmp_path / "list").write_text("\n".join(f"{one}  pi  3" for one in ("SESSION", *names)))
+    (tmp_path / "turnmark").write_text("#!/bin/sh\ncat list\n")
+    (tmp_path / "turnmark").chmod(0o700)
+    script = f"{bash_script()}\nCOMP_WORDS=(turnmark tree s)\nCOMP_CWORD=2\n"
+    script += (
+        '_turnmark\nCOMP_WORDS=(turnmark tree "")\n_turnmark\nprintf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=tmp_path,
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert {"sess-1", "sess-2#u1"} == {word for word in done.stdout.split() if word[0] != "-"}
+    assert (done.stderr, (tmp_path / "ran").exists()) == ("", False)
 
 
 def test_fish_is_told_of_every_command() -> None:

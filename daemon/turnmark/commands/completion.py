@@ -14,8 +14,9 @@ from turnmark.commands.invocation import Invocation
 from turnmark.commands.parser import VALUED_OPTIONS, Parser, parser_of
 
 _SHELLS = ("bash", "zsh", "fish")
-# A list's first word of each line but the heading; into a pipe no line is cut.
-_FIRST_WORDS = "turnmark {} 2>/dev/null | sed -e 1d -e 's/ .*//'"
+# A list's first word of each line but the heading; into a pipe no line is cut. bash expands what it
+# chooses from, so a name with anything but letters, digits and these signs in it is not offered.
+_FIRST_WORDS = "turnmark {} 2>/dev/null | sed -e 1d -e 's/ .*//' -e '\\|[^[:alnum:]_.:/#@+=,-]|d'"
 COMPLETED = {
     "open": _FIRST_WORDS.format("topics"),
     "show": _FIRST_WORDS.format("topics"),

@@ -27,6 +27,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(invocation: Invocation) -> int:
     """Shows the changes, asks, and makes them; without a subject it lists what there is.
 
+    Who says no is done: that is 0, as with every command that asks.
+
     Raises:
         Refused: if a file that would be changed can't be understood; nothing was changed.
     """
@@ -42,8 +44,8 @@ def run(invocation: Invocation) -> int:
         if not invocation.as_json:
             invocation.print_text("\n".join(diff_of(change)))
     if not _agreed(invocation):
-        invocation.note("nothing was changed")
-        return 1
+        invocation.print("Nothing was changed.")
+        return 0
     return _carry_out(invocation, plan)
 
 
