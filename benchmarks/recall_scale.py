@@ -115,10 +115,11 @@ def built(path: Path, speech: Speech, turns: int) -> tuple[Index, float]:
 def meaning_of(index: Index, folder: Path, turns: Iterable[TurnDoc], embedder: Embedder) -> Dense:
     """Returns vectors of the turns, ready to be asked."""
     from turnmark_memory.embedding.documents import of_turn  # noqa: PLC0415  needs the extra
-    from turnmark_memory.embedding.meaning import Meaning, vectors_of  # noqa: PLC0415  the same
+    from turnmark_memory.embedding.meaning import Meaning  # noqa: PLC0415  the same
     from turnmark_memory.embedding.space import Space  # noqa: PLC0415  the same
+    from turnmark_memory.embedding.vector_file import FILE_NAME, VectorFile  # noqa: PLC0415  the same
 
-    file = vectors_of(folder)
+    file = VectorFile(folder / FILE_NAME)
     if any(generation.complete for generation in file.generations()):
         return Meaning(index, file, embedder)
     space = Space.begin(file, embedder)

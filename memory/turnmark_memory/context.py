@@ -91,7 +91,11 @@ class Context:
         return answer
 
     def _packed(self, core: str, hits: Sequence[Hit], budget_tokens: int) -> ContextAnswer:
-        """Packs; the pieces of a core are counted once for as long as it stays as it is."""
+        """Returns the fenced text of at most `budget_tokens`; empty if nothing fits.
+
+        A paragraph or hit that does not fit is left out and the next is tried. A hit that the core
+        already says is not said again. A core is counted once for as long as it stays as it is.
+        """
         known, pieces = self._core
         if not core:
             pieces = ()
@@ -105,18 +109,6 @@ class Context:
 def _used(text: str, hits: Iterable[Hit]) -> Iterator[str]:
     """Yields the blocks among the hits whose words the reader is given, by the core or as hits."""
     return (hit.ref for hit in hits if hit.kind == "block" and escape(hit.text.strip()) in text)
-
-
-def pack(
-    core: str, hits: Sequence[Hit], budget_tokens: int, count_tokens: Callable[[str], int]
-) -> ContextAnswer:
-    """Returns the fenced text of at most `budget_tokens`; empty if nothing fits or there is none.
-
-    A paragraph or hit that does not fit is left out and the next is tried. A hit that the core
-    already says is not said again.
-    """
-    pieces = [*_core_pieces(core, count_tokens), *_hit_pieces(core, hits, count_tokens)]
-    return _within(pieces, budget_tokens, count_tokens)
 
 
 def _within(

@@ -116,10 +116,6 @@ class Worker:
         self._everywhere = True
         self._rouse()
 
-    def look_soon(self) -> None:
-        """Asks for a look without saying where: something changed that no event tells."""
-        self._rouse()
-
     def flush_later(self, look: Look) -> None:
         """Asks for a flush without waiting for it."""
         self._demands.append(Demand(look))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import cast
 
 import anyio
 import msgspec
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from memory.indexed import block, turn
 from memory.test_recall import Told
-from turnmark_memory.context import CLOSE, OPEN, Context, ContextAnswer, escape, pack
+from turnmark_memory.context import CLOSE, OPEN, Context, ContextAnswer, escape
 from turnmark_memory.hits import Hit, Source
 from turnmark_memory.index import Index
 from turnmark_memory.recall import Recall
@@ -53,6 +55,14 @@ def hit(ref: str, text: str, *, kind: str = "block", branch: str = "own") -> Hit
         speaker=None if kind == "block" else "Dana",
         time="2026-08-09T14:02:00Z",
     )
+
+
+def pack(
+    core: str, hits: Sequence[Hit], budget_tokens: int, count_tokens: Callable[[str], int]
+) -> ContextAnswer:
+    """Returns what an agent is given of a core and of hits."""
+    context = Context(cast("Recall", None), lambda _: core, count_tokens)
+    return context._packed(core, hits, budget_tokens)
 
 
 def test_core_comes_first_then_hits_in_one_fence() -> None:

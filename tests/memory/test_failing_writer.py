@@ -89,7 +89,7 @@ class Life:
         """Lets the endpoint's rest and all pauses be over."""
         self.work.memory.worker._breaker.until_ms = 0
         await self.work.store.write(lambda tx: tx.execute("UPDATE failure SET not_before_ms = 0"))
-        self.work.memory.worker.look_soon()
+        self.work.memory.worker._rouse()
 
     async def _wait(self) -> None:
         await self.work.quiet()

@@ -25,7 +25,7 @@ async def bring(work: AtWork, session: str, ids: Sequence[str]) -> None:
     await work.append(session, [user(f"fact {one}", one, time=OLD) for one in ids])
     connected_ms = from_rfc3339(CONNECTED)
     await work.store.write(lambda tx: park_backlog(tx, work.memory.key, session, connected_ms))
-    work.memory.worker.look_soon()
+    work.memory.worker._rouse()
     await work.quiet()
 
 

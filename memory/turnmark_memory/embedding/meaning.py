@@ -13,7 +13,6 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
@@ -29,7 +28,6 @@ from turnmark_memory.embedding.documents import Document, of_block, of_turn
 from turnmark_memory.embedding.embedder import Embedder
 from turnmark_memory.embedding.quiet_thread import QuietThread, quiet_thread
 from turnmark_memory.embedding.vector_file import (
-    FILE_NAME,
     DamagedVectors,
     GenerationRow,
     Made,
@@ -370,8 +368,3 @@ def space_of(
     from turnmark_memory.embedding.space import Space  # noqa: PLC0415  see TYPE_CHECKING above
 
     return Space.begin(file, embedder) if generation is None else Space(file, embedder, generation)
-
-
-def vectors_of(folder: Path) -> VectorFile:
-    """Returns the vectors of the workspace whose own folder (`.turnmark`) this is."""
-    return VectorFile(folder / FILE_NAME)

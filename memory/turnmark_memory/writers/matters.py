@@ -171,13 +171,6 @@ _GREETING = re.compile(
 )
 
 
-class Matter(msgspec.Struct, frozen=True):
-    """One thing that groups come together for; `name` is the first of its words."""
-
-    name: str
-    words: tuple[str, ...]
-
-
 class Held(msgspec.Struct, frozen=True):
     """A word of a text that names a matter, or only goes with it."""
 
