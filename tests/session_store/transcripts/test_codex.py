@@ -13,6 +13,7 @@ from session_store.transcripts.codex_rollouts import (
     T1,
     T2,
     T3,
+    TALK,
     THIRD,
     THREAD,
     U1,
@@ -47,16 +48,6 @@ REVERTED = "01a22921-7692-7751-a692-8ea930f22500"
 AGENT = "01a22921-7841-7383-aa3b-4ea365700f5b"
 LONG = "01a22920-6177-73c0-b0d1-b8b7d161046c"
 FORK = "01a22920-6643-7330-a946-ab1ad5d715e9"
-
-TALK = (
-    meta(),
-    started(T1, 10),
-    typed("I live in Bergen.", 11),
-    told("Noted.", 12),
-    started(T2, 20),
-    typed("我喜欢咖啡。", 21),
-    told("好的。", 22),
-)
 
 
 def generated() -> dict[str, ReadSession]:
