@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from turnmark.commands import registry
 from turnmark.commands.invocation import Invocation
-from turnmark.commands.parser import VALUED_OPTIONS, Parser, parser_of
+from turnmark.commands.parser import COMMON_HELP, VALUED_OPTIONS, Parser, parser_of
 
 _SHELLS = ("bash", "zsh", "fish")
 # A list's first word of each line but the heading; into a pipe no line is cut. bash expands what it
@@ -112,7 +112,7 @@ def _bash_values(parsers: dict[str, Parser]) -> Iterator[str]:
 
 def _bash_commands(parsers: dict[str, Parser]) -> Iterator[str]:
     """Yields a case for each command, and one for where none was typed yet."""
-    common = (*sorted(VALUED_OPTIONS), "--json", "--help", "--version")
+    common = (*(option for option, _metavar, _help in COMMON_HELP), "--help", "--version")
     yield f'            "") choices="{" ".join((*parsers, *common))}" ;;'
     for name, parser in parsers.items():
         asked = f" $({COMPLETED[name]})" if name in COMPLETED else ""

@@ -11,7 +11,7 @@ import textwrap
 import msgspec
 
 from turnmark.commands import registry
-from turnmark.commands.parser import parser_of
+from turnmark.commands.parser import COMMON_HELP, parser_of
 
 # A paragraph that is wider is harder to read; one that is narrower is none.
 _WIDEST, _NARROWEST = 90, 20
@@ -277,11 +277,7 @@ def overview() -> str:
     lines += [
         "",
         "options, before or after the command:",
-        "  --json             answer with JSON, for machines",
-        "  --state DIR        where the daemon keeps its state",
-        "  --workspace DIR    where the Markdown memory is",
-        "  --socket PATH      where the daemon listens",
-        "  --config FILE      the configuration",
+        *(f"  {f'{name} {value}':<17}  {what}" for name, value, what in COMMON_HELP),
         "  --version, --help  print and exit",
         "",
         "exit codes: 0 done, 1 failed, 2 wrong use, 3 no daemon answers, 4 another daemon is there",

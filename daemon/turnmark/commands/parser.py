@@ -13,13 +13,16 @@ from turnmark.commands.invocation import WrongUse
 
 # What stands before or after any command; in a usage it would only hide what is the command's own.
 _COMMON = ("json", "state", "workspace", "socket", "config", "help", "version")
-_COMMON_HELP = (
+COMMON_HELP = (
+    ("--json", "", "answer with JSON, for machines"),
     ("--state", "DIR", "where the daemon keeps its state"),
     ("--workspace", "DIR", "where the Markdown memory is"),
     ("--socket", "PATH", "where the daemon listens"),
     ("--config", "FILE", "the configuration"),
 )
-VALUED_OPTIONS = frozenset(option for option, _metavar, _help in _COMMON_HELP)
+"""The options of every command: their names, what their values are, what they are for."""
+
+VALUED_OPTIONS = frozenset(option for option, metavar, _help in COMMON_HELP if metavar)
 
 _ONE_OF = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)$", re.DOTALL)
 
@@ -85,9 +88,11 @@ def common(program: str, actions: Sequence[tuple[str, str, type[argparse.Action]
     """
     parser = Parser(program)
     group = parser.add_argument_group("options of every command")
-    group.add_argument("--json", action="store_true", help="answer with JSON, for machines")
-    for option, metavar, what in _COMMON_HELP:
-        group.add_argument(option, metavar=metavar, help=what)
+    for option, metavar, what in COMMON_HELP:
+        if metavar:
+            group.add_argument(option, metavar=metavar, help=what)
+        else:
+            group.add_argument(option, action="store_true", help=what)
     for short, option, action, what in actions:
         group.add_argument(short, option, action=action, nargs=0, help=what)
     return parser
