@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -126,11 +127,25 @@ for line in sys.stdin:
         self._process.communicate(timeout=SECONDS)
 
 
-def imported(recording: ClaudeCodeRecording) -> Dag:
-    """What an import of the finished files makes in another daemon."""
+def recorded(seed: int) -> ClaudeCodeRecording:
+    """A session with everything: forks, sub-agents, rewinds, compaction, parallel calls."""
+    recording = ClaudeCodeRecording(random.Random(seed))
+    recording.play(3)
+    main = recording.lines[0]
+    recording.fork_by_copy(main)
+    recording.compact(main)
+    recording.rewind(main)
+    recording.fork_by_sdk(main)
+    recording.play(8)
+    return recording
+
+
+@cache
+def imported(seed: int) -> Dag:
+    """What an import of the finished files makes in another daemon; it is the same each time."""
     with daemon_place(idle_minutes=QUIET_MINUTES) as other:
         finished = other.root / "finished"
-        recording.write_to(finished)
+        recorded(seed).write_to(finished)
         other.start()
         turnmark(other, "import", finished, "--no-flush")
         found = store_of(other)
@@ -154,19 +169,6 @@ def assert_recalled(place: DaemonPlace, turns: str, directory: Path, followed: P
     assert f"following 1 file in {followed}" in turnmark(place, "status")
 
 
-def recorded(seed: int) -> ClaudeCodeRecording:
-    """A session with everything: forks, sub-agents, rewinds, compaction, parallel calls."""
-    recording = ClaudeCodeRecording(random.Random(seed))
-    recording.play(3)
-    main = recording.lines[0]
-    recording.fork_by_copy(main)
-    recording.compact(main)
-    recording.rewind(main)
-    recording.fork_by_sdk(main)
-    recording.play(8)
-    return recording
-
-
 @pytest.mark.parametrize("kills", [0, 3], ids=["undisturbed", "killed"])
 @pytest.mark.anyio
 async def test_a_live_session_comes_to_what_an_import_gives(
@@ -184,7 +186,7 @@ async def test_a_live_session_comes_to_what_an_import_gives(
             if number in killed:
                 place.kill()
                 place.start()
-    whole = imported(recording)
+    whole = imported(1)
     await wait_for(place, whole)
     place.kill()
     place.start()
@@ -200,9 +202,8 @@ async def test_a_kill_in_the_middle_of_a_first_scan_loses_nothing(
     place: DaemonPlace, projects: Path, failpoint: str
 ) -> None:
     """Between any two transactions: the next start goes on from the checkpoints."""
-    recording = recorded(3)
-    recording.write_to(projects)
-    whole = imported(recording)
+    recorded(3).write_to(projects)
+    whole = imported(3)
     for visit in (2, 5, 9):
         place.begin(failpoint=f"{failpoint}=kill@{visit}")
         assert place.wait_end() == -9
