@@ -280,7 +280,7 @@ def _too_long(size: int, limit: int) -> Failure:
         code=-32005,
         message=(
             f"the answer has {size} bytes and a frame takes {limit}: ask for less at once, with "
-            "`limit` and `cursor`"
+            "`limit` and `cursor`, or by `session.export`, which gives a long turn in parts"
         ),
         data={"kind": "refused", "bytes": size, "limit": limit},
     )
