@@ -26,7 +26,7 @@ _KINDS: Final = """
     羽毛 乒乓 爬山 滑雪 太极 拳击;
 
     pet pets animal animals 宠物 动物: dog cat puppy kitten hamster fish bird rabbit turtle parrot
-    horse snake lizard pup cow chicken duck 小狗 小猫 金鱼 兔子 仓鼠 乌龟 鹦鹉 狗狗 猫咪;
+    horse snake lizard pup cow chicken duck 小狗 小猫 金鱼 兔子 仓鼠 乌龟 鹦鹉 狗狗 猫咪 狗 猫;
 
     food foods dish dishes meal meals snack snacks dessert desserts recipe recipes cuisine 食物 点心
     甜点 美食: cake cookie pie bread pasta pizza soup salad chocolate cream chicken beef rice noodle

@@ -15,7 +15,8 @@ whether one is missing says less than it seems to."""
 
 _NAME_FACTOR = 2.0
 _COMMON_FACTOR = 0.3
-"""What a name and a general word say of whether a memory knows about something."""
+"""What a name and a general word say of whether a memory knows about something. The kind of what
+is asked for says as little: that Porto is a city stands nowhere."""
 
 _COMMON_RARITY = 0.7
 """What a general word says of where in a memory the answer is."""
@@ -210,7 +211,8 @@ def _meaning(unit: Unit, frequencies: Mapping[str, int], size: int) -> float:
     """Returns what a unit says of whether the answer is in the memory at all."""
     count = frequencies.get(unit.half[0] if unit.half else unit.full[0], 0)
     rarity = log((size + _BACKGROUND) / (count + 0.5)) / log((size + _BACKGROUND) / 0.5)
-    factor = _NAME_FACTOR if unit.name else _COMMON_FACTOR if unit.common else 1.0
+    general = unit.common or unit.asked
+    factor = _NAME_FACTOR if unit.name else _COMMON_FACTOR if general else 1.0
     return rarity * factor * (_CHARACTER_FACTOR if unit.half else 1.0)
 
 

@@ -108,16 +108,22 @@ _ANSWERED_BY = {
     "live": ("move", "reloc", "resid"),
     "resid": ("live", "move", "reloc"),
     "住在": ("搬到", "搬去", "搬家"),
+    "住": ("住在", "搬到", "搬去", "搬家"),
 }
-"""Stems and pairs of a question that people answer in other words: who is asked where they live
-says that they moved. One way only, as a question about a move is not about living somewhere."""
+"""Stems, pairs and characters of a question that people answer in other words: who is asked where
+they live says that they moved. One way only: a question about a move is not about living there."""
 
 _HAN_FUNCTION_WORDS = re.compile(
-    "为什么|為什麼|什么时候|什麼時候|什么|什麼|怎么样|怎麼樣|怎么|怎麼|怎样|怎樣|如何|哪里|哪裡|哪儿|哪兒|哪个|哪個|哪些|哪"
+    "为什么|為什麼|什么时候|什麼時候|什么|什麼|怎么样|怎麼樣|怎么|怎麼|怎样|怎樣|如何|哪里|哪裡|哪儿|哪兒"
+    "|哪[个個些家位座款]|哪"
     "|多少|多久|几个|幾個|是不是|有没有|有沒有|是否|请问|請問|告诉|告訴|一下|一个|一個|我们|我們|你们|你們|他们|他們|她们|她們"
     "|这个|這個|那个|那個|这些|這些|那些|关于|關於|以及|但是|因为|因為|所以|谁|誰|吗|嗎|呢"
     "|ですか|ますか|でしょうか|は何|どこ|いつ|だれ|誰|なぜ|どう"
 )
+_ASKED_KIND = re.compile(r"\b(?:which|what) (?:(?:kind|sort|type)s? of )?(\w+)")
+_HAN_KIND_FOLLOWS = re.compile("什[么麼]|哪.?")
+_HAN_KIND_CHARS = 2
+"""A noun of some two characters names the kind of answer that is asked for: 什么颜色, 哪个城市."""
 _HAN_LEADING = "我你您他她它的是在有和与與跟对對把被也都就又还還这這那让讓请請给給"
 _HAN_TRAILING = "的了吧啊呀嘛么麼着著过過是在はがをにでともへ"
 _HAN_WEAK = frozenset("的了吧啊是在我你您他她它这這那和与與就都也很はがをにでともの")
@@ -129,7 +135,8 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     `full` are the terms of which any one shows that a document has it, `half` those that show it
     in part (the character alone, without its neighbour), and `kin` other words that the answer may
     say in its place; `members`, which no index is asked for, are of the kind that it names.
-    `common` marks general words, `name` what is written like a name or a number.
+    `common` marks general words, `asked` the kind of what is asked for ("which city"), `name` what
+    is written like a name or a number.
     """
 
     full: tuple[str, ...]
@@ -137,6 +144,7 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     kin: tuple[str, ...] = ()
     members: tuple[str, ...] = ()
     common: bool = False
+    asked: bool = False
     name: bool = False
 
     @property
@@ -317,6 +325,7 @@ def _names(text: str) -> frozenset[str]:
 
 
 def _units(plain: str, names: frozenset[str]) -> Iterator[Unit]:
+    kinds = frozenset(_ASKED_KIND.findall(plain))
     for date in _dates(plain):
         yield Unit(full=tuple(_terms_of_date(*date)), name=True)
     for run, word in _pieces(_DATE.sub(" ", plain)):
@@ -329,6 +338,7 @@ def _units(plain: str, names: frozenset[str]) -> Iterator[Unit]:
                 kin=_kin_of(full),
                 members=_members_of(full),
                 common=word in _COMMON_WORDS,
+                asked=word in kinds,
                 name=word in names,
             )
 
@@ -346,32 +356,44 @@ def _run_units(run: str) -> Iterator[Unit]:
     了 behind), nor do those inside; all stay in the pairs of their neighbours, because some words
     are made with them (吉他, 都柏林).
     """
-    for part in _HAN_FUNCTION_WORDS.split(run):
+    for part, kind_until in _parts(run):
         first = len(part) - len(part.lstrip(_HAN_LEADING))
         last = max(len(part.rstrip(_HAN_TRAILING)), first + 1)
         if last - first < _SHORTEST_STRIPPED:
             first, last = 0, len(part) if first < len(part) else 0
         for i in range(first, min(last, len(part))):
             if part[i] not in _HAN_WEAK:
-                yield _character_unit(part, i)
+                yield _character_unit(part, i, is_asked=i < kind_until)
 
 
-def _character_unit(part: str, i: int) -> Unit:
+def _parts(run: str) -> Iterator[tuple[str, int]]:
+    """Yields what stands between question words, and up to which character it names a kind."""
+    begin, kind_until = 0, 0
+    for word in _HAN_FUNCTION_WORDS.finditer(run):
+        yield run[begin : word.start()], kind_until
+        begin = word.end()
+        kind_until = _HAN_KIND_CHARS if _HAN_KIND_FOLLOWS.fullmatch(word[0]) else 0
+    yield run[begin:], kind_until
+
+
+def _character_unit(part: str, i: int, *, is_asked: bool = False) -> Unit:
     around = part[max(i - 1, 0) : i + 2]
     if len(around) == 1:
         return Unit(full=(around,))
     pairs = tuple(_pairs(around))
     return Unit(
-        full=_with_answers(pairs),
+        full=_with_answers(pairs, part[i]),
         half=(part[i],),
         kin=_kin_of(pairs),
         members=_members_of(pairs),
         common=any(p in _COMMON_WORDS for p in pairs),
+        asked=is_asked,
     )
 
 
-def _with_answers(terms: tuple[str, ...]) -> tuple[str, ...]:
-    return terms + tuple(one for term in terms for one in _ANSWERED_BY.get(term, ()))
+def _with_answers(terms: tuple[str, ...], *characters: str) -> tuple[str, ...]:
+    answers = (one for term in terms + characters for one in _ANSWERED_BY.get(term, ()))
+    return tuple(dict.fromkeys((*terms, *answers)))
 
 
 @cache

@@ -142,6 +142,53 @@ async def test_nothing_to_say_is_no_hit(index: Index, recall: Recall, query: str
     assert await ask(recall, query) == RecallAnswer(hits=(), tokens=0)
 
 
+FIRST_DAYS = (
+    "我上个月搬到了苏州，在园区租了一套两居室。",
+    "I moved to Porto in March and rent a flat near the river.",
+    "我对花生过敏，吃了会起疹子。",
+    "My sister Anna works as a nurse in Lyon.",
+    "We decided to use PostgreSQL for the billing service.",
+    "我的狗叫豆豆，今年三岁。",
+    "Our deploy window is Thursday at 14:00.",
+    "I prefer tabs over spaces in Go code.",
+    "我女儿在学钢琴，每周三上课。",
+)
+"""What a memory may hold after some days: so little that nearly every word is rare in it."""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("我住在哪个城市？", 0),
+        ("我现在住哪", 0),
+        ("Which city do I live in?", 1),
+        ("where do I live?", 1),
+        ("我对什么食物过敏？", 2),
+        ("What does my sister do?", 3),
+        ("Which database do we use for billing?", 4),
+        ("我的狗叫什么名字？", 5),
+        ("我的狗多大了", 5),
+        ("On which day do we deploy?", 6),
+        ("tabs or spaces?", 7),
+        ("我女儿学什么乐器？", 8),
+        ("孩子周几上课", 8),
+        ("What is my blood type?", None),
+        ("我喜欢什么颜色", None),
+        ("Which cloud provider do we use?", None),
+        ("我哪天结婚的", None),
+        ("how do I boil an egg?", None),
+    ],
+)
+async def test_a_young_memory_answers_and_knows_what_it_was_not_told(
+    index: Index, recall: Recall, query: str, answer: int | None
+) -> None:
+    """Everyday questions in everyday words, by words alone."""
+    index.add_turns([turn(f"s-{i}", text, session=f"x{i}") for i, text in enumerate(FIRST_DAYS)])
+    found = refs(await ask(recall, query, k=1))
+    assert found == ([] if answer is None else [f"s-{answer}"])
+
+
 @pytest.mark.anyio
 async def test_an_empty_memory_answers_nothing(recall: Recall) -> None:
     """Before the first install there is nothing, and that is no error."""

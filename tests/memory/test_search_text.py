@@ -167,3 +167,24 @@ def test_a_stand_in_is_no_word_of_the_question() -> None:
     assert "mother" in asked.terms
     assert "mom" in asked.kin
     assert "mom" not in asked.terms
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("Which city do I live in?", {"citi"}),
+        ("What kinds of paint did we buy?", {"paint"}),
+        ("我住在哪个城市？", {"城", "市"}),
+        ("我对什么食物过敏？", {"食", "物"}),
+        ("我在哪家公司上班", {"公", "司"}),
+        ("为什么城市里这么吵", set()),
+        ("What did the city decide?", set()),
+        ("The city that I like", set()),
+    ],
+)
+def test_the_kind_that_is_asked_for_is_told_from_what_is_asked(
+    question: str, asked: set[str]
+) -> None:
+    """Only what follows "which", "what" or their like, and not the rest of the question."""
+    found = [unit for unit in query_of(question).units if unit.asked]
+    assert {(unit.half or unit.full)[0] for unit in found} == asked
