@@ -342,8 +342,9 @@ class Index:
         return [str(row[0]) for row in self._all(sql, block)]
 
     def learnt_in(self, topic: str) -> list[LearntRow]:
-        """Returns a topic's blocks that cite a turn, with when they were learnt."""
-        sql = f"SELECT {_LEARNT} FROM block WHERE topic = ? AND learnt_us IS NOT NULL"
+        """Returns a topic's blocks that cite a turn, in its order, with when they were learnt."""
+        sql = f"""SELECT {_LEARNT} FROM block WHERE topic = ? AND learnt_us IS NOT NULL
+                  ORDER BY place, block"""
         return [_learnt_row(row) for row in self._all(sql, topic)]
 
     def learnt_from(self, label: str) -> list[int]:

@@ -6,6 +6,7 @@ after an install the files' own bytes go back into it. Every function blocks on 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +23,7 @@ from turnmark_memory.embedding.vector_file import FILE_NAME, VectorFile
 from turnmark_memory.footnotes import definition
 from turnmark_memory.holding import Holding
 from turnmark_memory.index import Index
-from turnmark_memory.index_schema import BlockDoc, TopicDoc, TurnDoc
+from turnmark_memory.index_schema import BlockDoc, LearntRow, TopicDoc, TurnDoc
 from turnmark_memory.model import Evidence, ShownBlock
 from turnmark_memory.topic import Block, Topic, block_hash
 from turnmark_memory.topic_format import parse
@@ -196,7 +197,7 @@ class Shelf:
 
         Notes the days on whose timeline something changed: see `take_stale_days`.
         """
-        before = self.index.learnt_in(topic)
+        before = self._learnt_by_day(topic)
         _, opened = self.opened(topic)
         if opened is None:
             self.index.remove_topic(topic)
@@ -210,9 +211,17 @@ class Shelf:
                 updated_at=found.updated_at,
                 links=found.links,
             )
-        after = self.index.learnt_in(topic)
-        changed = set(before).symmetric_difference(after)
-        self._stale_days.update(row.learnt_us // DAY_US for row in changed)
+        after = self._learnt_by_day(topic)
+        self._stale_days.update(
+            day for day in before.keys() | after.keys() if before.get(day) != after.get(day)
+        )
+
+    def _learnt_by_day(self, topic: str) -> dict[int, list[LearntRow]]:
+        """Returns what a page says of a topic, in its order there, by days since 1970."""
+        found: defaultdict[int, list[LearntRow]] = defaultdict(list)
+        for row in self.index.learnt_in(topic):
+            found[row.learnt_us // DAY_US].append(row)
+        return found
 
     def forget(self, labels: Iterable[str], blocks: Iterable[str] = ()) -> None:
         """Erases turns from the index and keeps them out; see `Index.forget`.

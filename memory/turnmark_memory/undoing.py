@@ -261,7 +261,9 @@ class _Undo:
         line, _ = line_of(self._sources.load(change.topic), change.block)
         if line is None and change.new is not None:
             return "is gone since"
-        if line != change.new and not (self._force and change.new is not None):
+        if line != change.new and change.new is None:
+            return "is there again since"
+        if line != change.new and not self._force:
             return _CHANGED
         if change.new is None and not _is_pin(change):
             holder = self._index.block(change.block)
@@ -316,7 +318,7 @@ class _Undo:
         return any(
             change.block == name
             and place not in self._blocked
-            and (change.old is None or f"{block}".encode() not in change.old)
+            and (change.old is None or block.encode() not in change.old)
             for place, change in self._changes.items()
         )
 

@@ -41,6 +41,11 @@ _UNPINNED_AND_RETIRED = [
     _step("retire", 0, 0, 0),
 ]
 _MOVED_BY_A_LINE = [_step("add", 0, 0, 0), _step("move", 0, 0, 0)]
+_MOVED_BELOW_ITS_NEIGHBOUR = [
+    _step("add", 0, 0, 1),
+    _step("add", 0, 0, 1),
+    _step("move", 0, 0, 0),
+]
 _LINK_FROM_BEFORE_A_MOVE_BACK = [
     _step("add", 0, 0, 0),
     _step("move", 0, 0, 1),
@@ -54,6 +59,7 @@ _LINK_FROM_BEFORE_A_MOVE_BACK = [
 @example(_LINK_BEFORE_THE_REMOVAL)
 @example(_MOVED_BY_A_LINE)
 @example(_UNPINNED_AND_RETIRED)
+@example(_MOVED_BELOW_ITS_NEIGHBOUR)
 def test_undo_of_the_last_revision_gives_every_file_its_bytes_back(taken: list[Step]) -> None:
     """Topics, core page and timeline; and undoing the undo gives the later bytes back."""
     anyio.run(partial(_undo_each, taken))
@@ -172,6 +178,21 @@ async def test_undo_refuses_what_was_changed_since_and_lists_it() -> None:
             await hand.undo(1, force=True)
         await hand.undo(undone.revision)
         assert seen(work.root) == files
+
+
+async def test_force_is_not_named_where_it_would_not_help() -> None:
+    """A block that came back since is no earlier state of its retirement."""
+    async with at_work() as work:
+        hand = await ByHand(work).begin()
+        add = Add(topic="people/dana", text="Dana 负责账单。", cites=("talk#t1",))
+        (block,) = (await hand.edit(add)).blocks
+        retired = await hand.edit(Retire(block=block, reason="错了"))
+        await hand.undo(retired.revision)
+        for force in (False, True):
+            with pytest.raises(Refused, match="there again since") as refusal:
+                await hand.undo(retired.revision, force=force)
+            assert "force" not in refusal.value.message
+        assert live_blocks(work.root) == [block]
 
 
 async def test_a_forced_undo_brings_back_the_words_from_before_its_revision() -> None:
