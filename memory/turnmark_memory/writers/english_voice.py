@@ -59,6 +59,7 @@ _AFTER_VERB = listed(
     "a an the my our his her their its at in on for as to with about it them from into every"
     " two three four some up out over that not no only both many each more"
 )
+_ARTICLES = listed("a an the my our his her their this that")
 _WOULD = frozenset(["better", "been"])
 _FINITE = re.compile(
     r"\b(?:is|are|was|were|has|have|had|will|can|can't|cannot|must|should|needs?|does|do|did|isn't"
@@ -283,8 +284,7 @@ class _Telling:
             raise _Unsafe
         form = _agreeing(_low(verb), plural=plural)
         self._out.append(verb if form == _low(verb) else form)
-        now = not plural and form not in _MODALS and (form != _low(verb) or form == "is")
-        if now:
+        if not plural and form not in _MODALS:
             self._verbs_beside()
 
     def _adverbs(self) -> None:
@@ -319,10 +319,17 @@ class _Telling:
         return "had" if past else "would"
 
     def _verbs_beside(self) -> None:
-        """Lets a second verb agree too: "lives in Oslo and works as a nurse"."""
+        """Lets a second verb agree too: "lives in Oslo and works as a nurse".
+
+        After "to" it may be meant by the infinitive: "wants to live in Oslo and work as a nurse".
+        """
+        infinitive = False
         for at in range(self._at, len(self._tokens) - 4):
             joins, word, after = (_low(self._tokens[at + step]) for step in (0, 2, 4))
+            infinitive |= joins == "to" and self._tokens[at + 2].islower() and word not in _ARTICLES
             if joins in {"and", "but", "or"} and word in _VERBS and after in _AFTER_VERB:
+                if infinitive:
+                    raise _Unsafe
                 self._tokens[at + 2] = _agreeing(word, plural=False)
 
 

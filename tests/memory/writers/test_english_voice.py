@@ -14,6 +14,8 @@ USER = Speaker("the user", in_project=True)
 TOLD = (
     ("I moved from Oslo to Bergen.", "Robin moved from Oslo to Bergen."),
     ("I live in Oslo and work as a nurse.", "Robin lives in Oslo and works as a nurse."),
+    ("I moved to Porto and rent a flat.", "Robin moved to Porto and rents a flat."),
+    ("I walked to the lake and love it.", "Robin walked to the lake and loves it."),
     ("I'm vegetarian.", "Robin is vegetarian."),
     ("I've been a nurse since 2020.", "Robin has been a nurse since 2020."),
     ("I'll bring the tent on Friday.", "Robin will bring the tent on Friday."),
@@ -46,6 +48,7 @@ QUOTED = (
     "will call them tomorrow",
     "I am, home office.",
     "I carve out some me-time each day.",
+    "I want to live in Oslo and work as a nurse.",
     "So do I.",
     "Each of us takes a week.",
     "",
