@@ -123,6 +123,26 @@ async def test_a_directory_is_looked_into_again_ever_more_seldom(
 
 
 @pytest.mark.anyio
+async def test_a_clock_that_was_set_back_holds_up_no_try(
+    stage: Stage, tmp_path: Path, clock: Clock
+) -> None:
+    """The look at everything, which a tail has then, is one."""
+    notes = Notes(tmp_path / "notes" / "a.db")
+    notes.open("one")
+    notes.say("one", "1", "hello")
+    reader = Shut()
+    following = DatabaseTail(stage.store, reader, tmp_path / "notes", rest_per_work=0.0)
+    await following.deal_with_all()
+    reader.is_shut, clock.now = False, BEGAN - 86_400
+    await following.deal_with_all()
+    assert reader.looks == 1
+    following.rescan()
+    await following.deal_with_all()
+    assert len((await dag_of(stage))["turns"]) == 1
+    notes.close()
+
+
+@pytest.mark.anyio
 async def test_a_transcript_is_tried_again_long_after_it_was_dropped(
     place: Path, tmp_path: Path, clock: Clock
 ) -> None:
