@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -83,6 +84,27 @@ async def test_an_answer_is_a_turn_when_it_is_finished_and_again_when_its_words_
         chat.write("a2")
         await followed.settle()
         assert await followed.turns() == {"u1": None, "a2~2": "u1"}
+
+
+async def test_a_session_is_listened_to_from_when_its_directory_is_made(
+    stage: Stage, state: OpenProgramState, tmp_path: Path
+) -> None:
+    """Between two calls of the program it holds nothing: what comes next would not be heard."""
+    sessions = state.root / "sessions"
+    tail = OpenProgramTail(stage.store, state.root)
+    new, placed = sessions / "sess-new", tmp_path / "work" / "placed"
+    for directory in (new, placed):
+        directory.mkdir(parents=True)
+    (sessions / "linked").symlink_to(placed)
+    (sessions / "locations.json").write_text(
+        json.dumps({"placed": str(placed), "long": "/" + "x" * 5_000}), "utf-8"
+    )
+    assert tail.directories() == [sessions, new, placed]
+    for directory in (new, placed):
+        (directory / "history").mkdir()
+    assert set(tail.directories()) == {
+        sessions, new, placed, new / "history", placed / "history"
+    }  # fmt: skip
 
 
 async def test_a_node_waits_for_the_one_before_it(place: Path, state: OpenProgramState) -> None:

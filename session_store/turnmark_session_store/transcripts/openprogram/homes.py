@@ -28,9 +28,13 @@ _OF_THE_STATE: Final = ("owner.json", "memory", f"{SESSIONS}/index.json")
 
 
 class Homes(msgspec.Struct, frozen=True, kw_only=True):
-    """The directories of sessions; `missing` are (name, reason) of what could not be found."""
+    """The directories of sessions; `missing` are (name, reason) of what could not be found.
+
+    `begun` are those that are there and hold nothing yet that tells them from others.
+    """
 
     found: tuple[Path, ...]
+    begun: tuple[Path, ...]
     missing: tuple[tuple[str, str], ...]
 
 
@@ -42,21 +46,25 @@ def homes_of(root: Path) -> Homes:
     """
     sessions = root / SESSIONS
     homes: dict[Path, None] = {}
+    begun: list[Path] = []
     missing: list[tuple[str, str]] = []
     for home in sorted(sessions.iterdir()) if sessions.is_dir() else ():
         if _is_home(home):
             homes[home] = None
+        elif _is_directory(home):
+            begun.append(home)
     for name, place in _locations(sessions / LOCATIONS, missing).items():
         found = _home_at(place, name)
         if isinstance(found, str):
             missing.append((name, found))
+            begun += filter(_is_directory, _possible_homes(place, name))
         else:
             homes[found] = None
     unnamed = [home for home in homes if replace_surrogates(home.name) != home.name]
     for home in unnamed:
         del homes[home]
         missing.append((replace_surrogates(home.name), "its name is not UTF-8; rename it"))
-    return Homes(found=tuple(homes), missing=tuple(missing))
+    return Homes(found=tuple(homes), begun=tuple(begun), missing=tuple(missing))
 
 
 def files_of_home(home: Path) -> list[Path]:
@@ -84,20 +92,31 @@ def project_of(home: Path) -> str | None:
     return None if is_state else replace_surrogates(str(directory.parent))
 
 
+def _possible_homes(place: Path, name: str) -> list[Path]:
+    inside = (place, place.joinpath(*_IN_PROJECT, name), place / name)
+    return [one for one in inside if one.name == name and one.is_absolute()]
+
+
 def _home_at(place: Path, name: str) -> Path | str:
     """Returns the directory of the session `name` that is said to be at a place, or why not."""
-    inside = (place, place.joinpath(*_IN_PROJECT, name), place / name)
     try:
-        home = next((one for one in inside if one.name == name and _is_home(one)), None)
+        home = next(filter(_is_home, _possible_homes(place, name)), None)
     except OSError as error:
         return f"its directory {place} can't be read ({error.strerror})"
-    if home is None or not place.is_absolute():
+    if home is None:
         return f"its directory is not at {place} any more"
     return home
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:
     return entry.is_file(follow_symlinks=False)
+
+
+def _is_directory(path: Path) -> bool:
+    try:
+        return not path.is_symlink() and path.is_dir()
+    except OSError:  # no directory has such a name
+        return False
 
 
 def _is_home(path: Path) -> bool:

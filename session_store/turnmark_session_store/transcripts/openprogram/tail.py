@@ -75,12 +75,15 @@ class OpenProgramTail(ConversationTail[_Homes]):
     def directories(self) -> list[Path]:
         """Returns the directories in which a new, changed or missing name tells something.
 
+        A session's directory is one from when it is made: what comes into it would not be heard.
+
         Raises:
             OSError: if one is there and can't be read.
         """
-        homes = homes_of(self.root).found
-        histories = (home / HISTORY for home in homes)
-        return [self.root / SESSIONS, *homes, *(one for one in histories if one.is_dir())]
+        homes = homes_of(self.root)
+        histories = (home / HISTORY for home in homes.found)
+        there = (one for one in histories if one.is_dir())
+        return [self.root / SESSIONS, *homes.begun, *homes.found, *there]
 
     def _source_of(self, path: Path) -> Path | None:
         if path.parent.name == HISTORY:
