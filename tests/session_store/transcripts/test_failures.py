@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -100,16 +101,23 @@ class Shut(NoteReader):
         return super().databases(root)
 
 
-@pytest.mark.anyio
-async def test_a_directory_is_looked_into_again_ever_more_seldom(
-    stage: Stage, tmp_path: Path, clock: Clock
-) -> None:
-    """Nobody asks for it; status says when, and all is told once it can be looked into."""
+@pytest.fixture
+def shut(stage: Stage, tmp_path: Path) -> Iterator[tuple[DatabaseTail, Shut]]:
+    """A tail whose directory, with a turn in it, is shut; and its reader, to open it."""
     notes = Notes(tmp_path / "notes" / "a.db")
     notes.open("one")
     notes.say("one", "1", "hello")
     reader = Shut()
-    following = DatabaseTail(stage.store, reader, tmp_path / "notes", rest_per_work=0.0)
+    yield DatabaseTail(stage.store, reader, tmp_path / "notes", rest_per_work=0.0), reader
+    notes.close()
+
+
+@pytest.mark.anyio
+async def test_a_directory_is_looked_into_again_ever_more_seldom(
+    stage: Stage, shut: tuple[DatabaseTail, Shut], clock: Clock
+) -> None:
+    """Nobody asks for it; status says when, and all is told once it can be looked into."""
+    following, reader = shut
     for second in range(100):
         clock.now = BEGAN + second
         await following.deal_with_all()
@@ -119,19 +127,14 @@ async def test_a_directory_is_looked_into_again_ever_more_seldom(
     await following.deal_with_all()
     assert len((await dag_of(stage))["turns"]) == 1
     assert (following.status().last_error, following.status().next_try) == (None, None)
-    notes.close()
 
 
 @pytest.mark.anyio
 async def test_a_clock_that_was_set_back_holds_up_no_try(
-    stage: Stage, tmp_path: Path, clock: Clock
+    stage: Stage, shut: tuple[DatabaseTail, Shut], clock: Clock
 ) -> None:
     """The look at everything, which a tail has then, is one."""
-    notes = Notes(tmp_path / "notes" / "a.db")
-    notes.open("one")
-    notes.say("one", "1", "hello")
-    reader = Shut()
-    following = DatabaseTail(stage.store, reader, tmp_path / "notes", rest_per_work=0.0)
+    following, reader = shut
     await following.deal_with_all()
     reader.is_shut, clock.now = False, BEGAN - 86_400
     await following.deal_with_all()
@@ -139,7 +142,6 @@ async def test_a_clock_that_was_set_back_holds_up_no_try(
     following.rescan()
     await following.deal_with_all()
     assert len((await dag_of(stage))["turns"]) == 1
-    notes.close()
 
 
 @pytest.mark.anyio
